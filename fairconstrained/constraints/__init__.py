@@ -115,7 +115,7 @@ def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:
     Raises
     ------
     ValueError
-        If a name is unknown; the message lists the valid ones.
+        If a name is unknown; the message lists the valid ones. If a list is empty.
     TypeError
         If something else is passed.
 
@@ -128,5 +128,10 @@ def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:
     if given is None:
         return []
     several = given if isinstance(given, list | tuple) else [given]
+    if not several:
+        raise ValueError(
+            f"constraint={given!r} names no constraint: name one, such as 'demographic_parity', or "
+            "pass None for the model without constraints."
+        )
     constraints = [resolve("constraint", each, CONSTRAINTS, Constraint) for each in several]
     return [each.with_defaults(**defaults) for each in constraints]

@@ -23,7 +23,6 @@ from fairconstrained.data.labels import ScoreConvention, class_weights, encode_l
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import claims_on_all, expected_share
 from fairconstrained.decisions.population import check_testable
-from fairconstrained.estimators.linear import feature_map_of
 from fairconstrained.estimators.thresholds import score_threshold
 from fairconstrained.models.feature_scale import FeatureScale, Moments
 from fairconstrained.problem import Problem
@@ -287,12 +286,10 @@ def sharded_data(
     )
 
 
-def with_interactions(
-    estimator: Any, data: TrainingData, table: AtomTable, part: Part, workers: Workers
-) -> Part:
+def with_interactions(data: TrainingData, table: AtomTable, part: Part, workers: Workers) -> Part:
     """Return prepared partitions with the features of the model, perhaps group interactions."""
-    feature_map = feature_map_of(estimator, data)
-    if not feature_map.n_groups or data.groups is None:
+    feature_map = data.feature_map
+    if data.groups is None or not feature_map.n_groups:
         return part
     groups = [data.groups.sensitive.codes[atoms] for atoms in table.positions]
     return workers.part(partial(_rows.crossed, feature_map), zip(part[0], groups, strict=True))

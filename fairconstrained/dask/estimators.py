@@ -17,6 +17,7 @@ from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators import DOCUMENTATION, logistic
 from fairconstrained.estimators.fit import Fit
+from fairconstrained.estimators.linear import with_feature_map
 from fairconstrained.estimators.rows import check_group_sizes, check_options, constraints_of
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.meta_estimators import library_parameters
@@ -83,11 +84,11 @@ class DaskLinearClassifier:
         part = workers.part(partial(prepare, reader), partitions)
         titles = _data.titles_of(groups), _data.titles_of(control_features)
         table = _data.AtomTable.merged(part[1], *titles)
-        data = _data.atom_data(self, table, part[1])
+        data = with_feature_map(self, _data.atom_data(self, table, part[1]))
         constraints = constraints_of(self, data)
         check_group_sizes(constraints, data)
         draw = _data.held_out_draw(self, data, constraints)
-        parts = [_data.with_interactions(self, data, table, part, workers)]
+        parts = [_data.with_interactions(data, table, part, workers)]
         if draw is not None:
             numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
             calls = [partial(divide, *draw, held) for held in (False, True)]

@@ -6,7 +6,7 @@ A `FeatureMap` has the columns that a model uses, with or without cross terms of
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, cast
 
@@ -310,7 +310,13 @@ class FeatureMap:
 
     kept: Array  # the columns of X that are x, (n_kept,)
     n_features: int  # the number of columns of X
-    n_groups: int = 0  # g; 0 for a model without cross terms
+    # the names of the groups, those of the rows that were passed to `fit`; none without cross terms
+    groups: Array = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def n_groups(self) -> int:
+        """G; 0 for a model without cross terms."""
+        return len(self.groups)
 
     def expand(self, X: Any, codes: Array) -> Any:
         """Return the features of the rows: `X` itself without cross terms, else CSR."""

@@ -63,6 +63,8 @@ class TrainingData:
     convention: ScoreConvention = field(default_factory=ScoreConvention)
     # from the features and X to what the model sees, where that is more than the features
     expand: Callable[[Any, Any], Any] | None = field(default=None, kw_only=True)
+    # a linear model's `FeatureMap`: how its features come from the columns of X and the groups
+    feature_map: Any = field(default=None, kw_only=True)
     # the positions of the rows among those passed to `fit`; None if these are all of them, in their
     # order, (n_rows,)
     positions: Array | None = field(default=None, kw_only=True)

@@ -35,7 +35,7 @@ from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Problem
 from fairconstrained.shards.model import ShardedData, ShardedLinearModel
 from fairconstrained.utils.arguments import check_option
-from fairconstrained.utils.arrays import Array, Matrix, MatrixLike
+from fairconstrained.utils.arrays import Array, MatrixLike
 from fairconstrained.utils.execution import coefficients
 
 _SENSITIVE = {
@@ -62,17 +62,18 @@ class LinearScores(FairEstimator):
     group_interactions: bool
 
     def _prepared(self, data: TrainingData) -> TrainingData:
-        feature_map = feature_map_of(self, data)
-        if not feature_map.n_groups or data.groups is None:
+        data = with_feature_map(self, data)
+        feature_map, groups = data.feature_map, data.groups
+        if groups is None or not feature_map.n_groups:
             return data
-        groups, titles = data.groups.sensitive, data.groups.column_names
-        names = groups.names
 
-        def of_other_rows(features: Matrix, X: MatrixLike) -> Matrix:
-            codes = self._group_codes(X, features.shape[0], names, titles)
+        def of_other_rows(features: Any, X: MatrixLike) -> Any:
+            titles = groups.column_names
+            codes = self._group_codes(X, features.shape[0], feature_map.groups, titles)
             return feature_map.expand(features, codes)
 
-        return replace(data, X=feature_map.expand(data.X, groups.codes), expand=of_other_rows)
+        X = feature_map.expand(data.X, groups.sensitive.codes)
+        return replace(data, X=X, expand=of_other_rows)
 
     def _group_codes(
         self, X: MatrixLike, n_rows: int, names: Array, columns: tuple[str, ...]
@@ -103,7 +104,7 @@ class LinearScores(FairEstimator):
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
         """Return coefficients, intercepts and feature scales in the units of X."""
-        feature_map, model = feature_map_of(fit.estimator, fit.data), fit.model
+        feature_map, model = fit.data.feature_map, fit.model
         convention = fit.data.convention
         assert isinstance(model, LinearModel)
         coef, intercept = feature_map.fold(*model.coefficients(w))
@@ -115,13 +116,13 @@ class LinearScores(FairEstimator):
             "intercept_": convention.shown(intercept) + 0.0,  # no negative zeros
             "feature_scale_": scale,
         }
-        if feature_map.n_groups and fit.data.groups is not None:
-            attributes["groups_"] = fit.data.groups.sensitive.names
+        if feature_map.n_groups:
+            attributes["groups_"] = feature_map.groups
         return attributes
 
     def _variables(self, fit: Fit) -> Array | None:
         """Return the variables of the last fit, None if it was to other features."""
-        feature_map, model = feature_map_of(fit.estimator, fit.data), fit.model
+        feature_map, model = fit.data.feature_map, fit.model
         assert isinstance(model, LinearModel)
         n_rows = feature_map.n_groups or model.n_outputs
         coef, convention = np.atleast_2d(coefficients(self)), fit.data.convention
@@ -235,12 +236,12 @@ def linear_scores(estimator: Any, features: Features) -> Array:
     return finite_scores(model, np.append(coef, [] if intercept is None else intercept))
 
 
-def feature_map_of(estimator: Any, data: TrainingData) -> FeatureMap:
-    """Return how the model's features come from X and the groups."""
-    columns = SensitiveColumns.of(estimator)
+def with_feature_map(estimator: Any, data: TrainingData) -> TrainingData:
+    """Return the data with how the model's features come from X and the groups."""
+    kept, n_features = SensitiveColumns.of(estimator).kept(estimator), estimator.n_features_in_
     groups = data.groups if estimator.group_interactions else None
-    n_groups = 0 if groups is None else len(groups.sensitive)
-    return FeatureMap(columns.kept(estimator), estimator.n_features_in_, n_groups)
+    names = np.empty(0) if groups is None else groups.sensitive.names
+    return replace(data, feature_map=FeatureMap(kept, n_features, names))
 
 
 def linear_model(

@@ -250,12 +250,6 @@ def check_options(estimator: Any) -> None:
             f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
             f"{estimator.enforce!r}."
         )
-    constraint = estimator.constraint
-    if isinstance(constraint, list | tuple) and not constraint:
-        raise ValueError(
-            f"constraint={constraint!r} names no constraint: name one, such as "
-            "'demographic_parity', or pass None for the model without constraints."
-        )
     for values, why in _CONTRADICTIONS:
         given: dict[str, Any] = {name: getattr(estimator, name, None) for name in values}
         if all(np.ndim(given[name]) == 0 and given[name] == values[name] for name in values):

@@ -209,7 +209,7 @@ class ThresholdFit:
             return splits_of(cv, X, self.labels[positions], params)
         place = np.full(len(self.labels), -1)
         place[positions] = np.arange(len(positions))
-        splits = [(place[np.asarray(train)], place[np.asarray(test)]) for train, test in cv]
+        splits = [(place[train], place[test]) for train, test in splits_of(cv, self.X, self.labels)]
         return [(train[train >= 0], test[test >= 0]) for train, test in splits]
 
     def _fold(self, train: Array, test: Array) -> Array:

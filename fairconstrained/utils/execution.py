@@ -80,7 +80,7 @@ def splits_of(
 ) -> list[tuple[Array, Array]]:
     """Return the rows of the training fold and of the test fold of every split."""
     try:
-        return list(check_cv(cv, y, classifier=True).split(X, y, **(params or {})))
+        splits = list(check_cv(cv, y, classifier=True).split(X, y, **(params or {})))
     except ValueError as error:
         if "groups" not in str(error):
             raise
@@ -88,6 +88,9 @@ def splits_of(
             f"cv={cv!r} needs groups to split the rows by: pass them to fit, groups=..., or pass "
             f"the splits themselves, cv=list({type(cv).__name__}(...).split(X, y, groups))."
         ) from error
+    if not splits:
+        raise ValueError(f"cv={cv!r} has no splits: pass at least one, or a number of folds.")
+    return splits
 
 
 def in_fold() -> bool:

@@ -64,10 +64,8 @@ def test_bad_arguments_are_named(argument, value):
 
 
 def test_too_few_queries_is_an_error_that_has_their_number():
-    with pytest.raises(ValueError, match=r"n_queries=20: only \d+ of 20 generated queries"):
+    with pytest.raises(ValueError, match=r"n_queries=20: only \d+ of 20 generated.* Raise n_gen"):
         fc.make_biased_ranking(20, 3, n_documents=10, n_generated=20, random_state=0)
-    with pytest.raises(ValueError, match=r"only 0 of .* Raise n_generated or n_documents"):
-        fc.make_biased_ranking(20, 3, n_documents=2, min_positives=30, random_state=0)
 
 
 def group_rates(positive, groups):

@@ -6,6 +6,7 @@ from sklearn.base import clone
 import fairconstrained as fc
 from fairconstrained.constraints import CONSTRAINTS, BalancedRate
 
+FREE = fc.FairLogisticClassifier(None)
 X, Y, GROUPS = fc.make_biased_classification(400, 3, gap=0.5, random_state=0)
 
 
@@ -44,10 +45,10 @@ def test_setting_parameters_leaves_the_list_that_was_given():
     assert copied.constraint[0].kappa == 0.1 and copied.constraint[0] is not clf.constraint[0]
 
 
-@pytest.mark.parametrize("nothing", [[], ()])
-def test_an_empty_list_is_an_error(nothing):
+@pytest.mark.parametrize("estimator", [fc.FairLogisticClassifier([]), fc.FairThresholds(FREE, ())])
+def test_an_empty_list_is_an_error(estimator):
     with pytest.raises(ValueError, match=r"constraint=.* names no constraint.*pass None"):
-        fitted(nothing)
+        estimator.fit(X, Y, sensitive_features=GROUPS)
 
 
 INVALID_PARAMETERS = [

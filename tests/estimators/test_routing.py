@@ -159,7 +159,8 @@ def test_groups_split_the_rows(name, weight, routed, request):
 
 @pytest.mark.parametrize("name", WITH_SPLITTERS)
 def test_splitters_that_need_groups(name):
-    with pytest.raises(ValueError, match=r"needs groups to split the rows by: pass them to"):
-        WITH_SPLITTERS[name](GroupKFold(3)).fit(X, Y, sensitive_features=GROUPS)
+    for cv, why in ((GroupKFold(3), "needs groups to split the rows"), ([], "has no splits")):
+        with pytest.raises(ValueError, match=rf"cv=.*{why}"):
+            WITH_SPLITTERS[name](cv).fit(X, Y, sensitive_features=GROUPS)
     with pytest.raises(TypeError, match="grups"):
         WITH_SPLITTERS[name](3).fit(X, Y, sensitive_features=GROUPS, grups=IDS)

@@ -159,8 +159,6 @@ def test_weights_of_classes_count_in_the_accuracy_only(per_group):
 
 def test_missing_arguments():
     with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
-        fc.FairThresholds(LogisticRegression()).fit(X, Y)
-    with pytest.raises(ValueError, match="needs groups: pass sensitive_features"):
         fc.FairThresholds(LogisticRegression(), None, per_group=True).fit(X, Y)
     with pytest.raises(NotFittedError, match="estimator is not fitted"):
         fc.FairThresholds(LogisticRegression(), cv="prefit").fit(X, Y, sensitive_features=GROUPS)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from _support.command_line import asked, table_of_a_user
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score, make_scorer
+from sklearn.metrics import accuracy_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -144,7 +144,6 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
     assert lines[-1].get_ydata()[0] == pytest.approx(least)
 
 
-OF_YES = make_scorer(f1_score, pos_label="yes")
 NOT_SEARCHED = [
     (LogisticRegression(), {}, "LogisticRegression has no tolerance to vary"),
     (fc.FairLogisticClassifierCV(), {}, "FairLogisticClassifierCV has no tolerance to vary"),
