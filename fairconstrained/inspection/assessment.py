@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, product, repeat
 from operator import attrgetter
@@ -18,7 +18,7 @@ from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning
-from fairconstrained.metrics.inputs import GroupedRows, group_labels
+from fairconstrained.metrics.inputs import group_labels
 from fairconstrained.metrics.intervals import Calibrated, Interval, largest_gap, largest_shortfall
 from fairconstrained.metrics.rates import RATES, Predictions
 from fairconstrained.terms.base import Term
@@ -33,38 +33,26 @@ _UNKNOWN = Interval(np.array(np.nan), np.array(np.nan), np.array(np.nan))
 
 
 @dataclass(frozen=True, eq=False)
-class AssessedRows(GroupedRows):
-    """Rows on which constraints are assessed: labels -1 or +1, and scores.
+class AssessedRows:
+    """Rows on which constraints are assessed; a prediction is positive if its score is above 0."""
 
-    A prediction is positive if its score is above 0.
-    """
-
-    threshold: float = 0.0  # that scores are measured from; losses are functions of their sum
+    data: TrainingData  # the rows as constraints know them, with the threshold of the scores
+    scores: Array  # (n_rows,)
     # with several classes the log odds of the positive class, which surrogates and constraints on
-    # rankings are functions of, (n_rows,); its predictions are those of `values`
+    # rankings are functions of, (n_rows,); its predictions are those of `scores`
     log_odds: Array | None = None
-    classes: Sequence[Any] = (-1, 1)  # what the labels were called
-    # X as it was passed, and the positions of these rows in it, for constraints on the predictions
-    # of another model
-    passed: tuple[Any, Array] | None = None
-
-    @property
-    def data(self) -> TrainingData:
-        """The rows as constraints know them."""
-        X, positions = self.passed or (None, None)
-        classes = np.asarray(self.classes)
-        rows = TrainingData(None, self.labels, classes, self.groups, self.weight)
-        return replace(rows, passed=X, positions=positions)
 
     def scores_for(self, term: Term) -> Array:
         """Return the scores that a term is measured at."""
         if self.log_odds is None or of_predictions(term):
-            return self.values
+            return self.scores
         return self.log_odds
 
     def predictions(self) -> list[Predictions]:
         """Return labels and predictions, once for each grouping (marginal groups have several)."""
-        return Predictions(self.labels > 0, self.values > 0, self.groups, self.weight).separate
+        groups = cast("Groups", self.data.groups)
+        given = self.data.y > 0, self.scores > 0, groups, self.data.sample_weight
+        return Predictions(*given).separate
 
 
 class Cell(NamedTuple):
@@ -245,9 +233,9 @@ def assess(
     if not parts:
         return Finding(constraint, note=note)
     tolerance, on_scores, on_predictions, worst = _gaps(rows, parts, scores_known)
-    deciding, interval = None, _UNKNOWN
+    deciding, interval, members = None, _UNKNOWN, cast("Groups", rows.data.groups)
     if np.isnan(on_predictions):
-        groups = max(len(np.unique(part.codes[part.known])) for part in rows.groups.separate)
+        groups = max(len(np.unique(p.codes[p.known])) for p in members.separate)
         note = " ".join(empty).removesuffix(".")
         if groups < 2:
             note = "these rows are of a single group" if groups else "no row has a group"
@@ -255,7 +243,7 @@ def assess(
         deciding = deciding_cells(constraint, tolerance, rows.predictions())
         interval = interval_of(constraint, rows, confidence)
     gap, low, high = map(float, interval)
-    if deciding is not None and rows.groups.errors is not None:  # terms know no corrections
+    if deciding is not None and members.errors is not None:  # terms know no corrections
         ends = [deciding[end] for end in ("highest", "lowest")]
         worst = " - ".join(f"{RATES[each.kind].title}({each.group})" for each in ends)
         on_predictions = gap
@@ -299,8 +287,9 @@ def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], lis
         for part in constraint.groupings(rows.data):
             groups = cast("Groups", part.groups)
             inside = np.flatnonzero(constraint.known_rows(groups))
-            term = constraint.bind(part.y[inside], groups.take(inside), rows.weight[inside])
-            parts.append((measured_from(term, rows.threshold), inside))
+            weight = part.sample_weight[inside]
+            term = constraint.bind(part.y[inside], groups.take(inside), weight)
+            parts.append((measured_from(term, part.convention.threshold), inside))
     return parts, [str(warning.message) for warning in empty]
 
 

@@ -13,7 +13,9 @@ from sklearn.utils.validation import _num_samples
 from fairconstrained.data import attributes
 from fairconstrained.data.groups import Groups, check_groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
+from fairconstrained.data.labels import ScoreConvention
 from fairconstrained.data.sensitive_columns import SensitiveColumns
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.inspection.assessment import AssessedRows
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import Interval, accuracy_change, weighted_share
@@ -108,17 +110,12 @@ class Collected:
         """Return the rows on which constraints are measured, with the scores of a model."""
         favourable = True if self.labels is None else self.labels
         labels = np.where(favourable, np.ones(len(self.weight)), -1.0)
+        classes = np.array(sorted(self.classes, key=lambda label: label == self.positive))
         threshold = 0.0 if np.isnan(output.threshold) else output.threshold
-        return AssessedRows(
-            labels,
-            output.centred,
-            self.groups,
-            self.weight,
-            threshold,
-            output.log_odds,
-            classes=sorted(self.classes, key=lambda label: label == self.positive),
-            passed=None if self.X is None else (self.X, self.rows),
-        )
+        rows = TrainingData(None, labels, classes, self.groups, self.weight)
+        of_X: Any = {"passed": self.X, "positions": self.rows}
+        data = replace(rows, convention=ScoreConvention(threshold=threshold), **of_X)
+        return AssessedRows(data, output.centred, output.log_odds)
 
     def predictions(self, name: str) -> list[Predictions]:
         """Return labels and predictions of a model, once for each grouping (see `separate`)."""

@@ -7,6 +7,7 @@ from _support.classifiers import quietly
 
 from fairconstrained import FairLogisticClassifier, constraints, fairness_report
 from fairconstrained.data.groups import Groups
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.inspection.assessment import AssessedRows, assess
 from fairconstrained.metrics.rates import RATES
 
@@ -24,7 +25,8 @@ COMPARED = {
 def rows(n=400, seed=0):
     random = np.random.default_rng(seed)
     groups = Groups.encode(random.choice(["a", "b", "c"], n))
-    return AssessedRows(random.choice([-1.0, 1.0], n), random.normal(size=n), groups, np.ones(n))
+    given = random.choice([-1.0, 1.0], n), np.array([-1, 1]), groups, np.ones(n)
+    return AssessedRows(TrainingData(None, *given), random.normal(size=n))
 
 
 def bound(name):
