@@ -13,7 +13,7 @@ from fairconstrained.models.feature_scale import FeatureScale, feature_scale
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards import sums
 from fairconstrained.terms.base import Term
-from fairconstrained.utils.arrays import Array, blocks, only_ones
+from fairconstrained.utils.arrays import Array, blocks, codes_in_blocks, only_ones
 
 _KEPT_TERMS = 256  # on atoms: problems of a fit have some tens
 
@@ -150,30 +150,22 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
     unlike = groups is not None and groups.attributes and groups.codes.min() < 0
     if unlike or n_codes > _MOST_ATOMS or data.several_classes:
         return None
+
+    def codes_of(rows: slice) -> Array:
+        group = 0 if groups is None else groups.codes[rows] + 1
+        return np.asarray(2 * group + (data.y[rows] > 0), dtype=np.int8)
+
+    codes, atoms = codes_in_blocks(len(data.y), codes_of)
     ones = only_ones(weight)
-    atoms = np.empty(len(data.y), np.uint8)
-    totals, first = np.zeros((3, n_codes)), np.full(n_codes, -1)
-    for rows in blocks(len(atoms)):
-        codes = data.y[rows] > 0
-        if groups is not None:
-            codes = codes + 2 * (groups.codes[rows] + 1)
-        atoms[rows] = codes
-        powers = [None] if ones else [None, weight[rows], weight[rows] ** 2]
-        totals += [np.bincount(codes, power, minlength=n_codes) for power in powers]
-        for atom in np.flatnonzero((totals[0] > 0) & (first < 0)):
-            first[atom] = rows.start + int(np.argmax(codes == atom))
-    present = np.flatnonzero(totals[0])
-    if len(present) < n_codes:
-        places = np.zeros(n_codes, np.uint8)
-        places[present] = np.arange(len(present))
-        for rows in blocks(len(atoms)):
-            atoms[rows] = places[atoms[rows]]
-    counts, totals, squares = totals[:, present]
+    powers = [None] if ones else [None, weight, weight**2]
+    totals = [np.bincount(atoms, power).astype(float) for power in powers]
+    counts, weights, squares = np.broadcast_to(totals, (3, len(codes)))
+    first = np.array([np.argmax(atoms == atom) for atom in range(len(codes))])
     of_atoms = {
-        "X": sums.AtomRows(np.arange(len(present))),
-        "y": np.where(present % 2 == 1, 1.0, -1.0),
-        "groups": None if groups is None else groups.take(first[present]),
-        "sample_weight": totals,
+        "X": sums.AtomRows(np.arange(len(codes))),
+        "y": np.where(codes % 2 == 1, 1.0, -1.0),
+        "groups": None if groups is None else groups.take(first),
+        "sample_weight": weights,
         "counts": counts.astype(int),
         "squares": squares,
     }
