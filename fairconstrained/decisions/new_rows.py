@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, ndtr
+from scipy.special import ndtr
+from sklearn.linear_model import LogisticRegression
 
 from fairconstrained.constraints.parity import Precisions
 from fairconstrained.functions.base import Indicator
@@ -23,8 +24,7 @@ from fairconstrained.utils.arrays import ROUNDING, Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels
-# The regression takes so many steps at most, and ends when no probability changes by more.
-_NEWTON_STEPS, _STILL = 100, 1e-6
+_STILL = 1e-8  # the gradient at which the regression ends
 
 _N_POINTS = 1001  # at which distributions are summed
 _FAR = 6.0  # standard deviations, beyond which they are 0 or 1
@@ -66,22 +66,11 @@ class SoftLabels:
         every group, which is shrunk: labels of few rows change it little. For `y`, `codes` and
         `weight` see the class.
         """
-        X, counted = np.column_stack([scores, np.ones(len(y))]), weight / weight.mean()
-        places, shared, of_groups = codes + 1, np.zeros(2), np.zeros(int(codes.max()) + 2)
-        p = np.zeros(len(y))
-        for _ in range(_NEWTON_STEPS):
-            before, p = p, expit(X @ shared + of_groups[places])
-            if np.abs(p - before).max() <= _STILL:
-                break
-            errors, bends = counted * (p - (y > 0.0)), counted * p * (1.0 - p)
-            # The block of the intercepts is diagonal: they are eliminated.
-            sizes = np.bincount(places, bends, len(of_groups)) + 1.0
-            moved = (np.bincount(places, errors, len(of_groups)) + of_groups) / sizes
-            mixed = np.array([np.bincount(places, bends * x, len(of_groups)) for x in X.T])
-            curvature = (X.T * bends) @ X + np.eye(2) - (mixed / sizes) @ mixed.T
-            step = np.linalg.solve(curvature, errors @ X + shared - mixed @ moved)
-            shared, of_groups = shared - step, of_groups - (moved - step @ mixed / sizes)
-        return cls(y, codes, weight, p)
+        of_all = sp.csr_array(np.column_stack([scores, np.ones(len(y))]))
+        X = sp.hstack([of_all, _members(codes)], format="csr")
+        model = LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=_STILL)
+        model.fit(X, y > 0.0, weight / weight.mean())
+        return cls(y, codes, weight, model.predict_proba(X)[:, 1])
 
     def constraints(self, problem: Problem) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, with soft labels.
