@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from io import BytesIO
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import pandas as pd
@@ -20,57 +18,17 @@ from fairconstrained.data.attributes import group_columns, in_order
 from fairconstrained.data.inputs import FeatureMap
 from fairconstrained.models.feature_scale import Moments, other_shares, row_blocks
 from fairconstrained.shards.sums import Block, Sums
-from fairconstrained.terms.base import Term
 from fairconstrained.utils.arguments import import_extra
 from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix
 
 if TYPE_CHECKING:
     from fairconstrained.data.sensitive_columns import SensitiveColumns
 
-_TERMS = 256  # the terms of the last problems, which a worker keeps
-
-
-def _cloudpickle() -> Any:
-    return import_extra("cloudpickle", "dask", "fairconstrained.dask")
-
 
 def packed(value: Any) -> bytes:
-    """Return a value as bytes, for :func:`unpacked` on a worker.
-
-    Schedulers do not look into bytes. The bytes of a term are made once. A worker keeps the terms
-    that it has read, with what they have computed.
-    """
-    out = BytesIO()
-    writer = _cloudpickle().Pickler(out)
-    writer.persistent_id = _bytes_of_term
-    writer.dump(value)
-    return out.getvalue()
-
-
-def unpacked(data: bytes) -> Any:
-    """Return the value of :func:`packed`."""
-    return _Unpickler(BytesIO(data)).load()
-
-
-@lru_cache(_TERMS)
-def _term(data: bytes) -> Term:
-    return cast("Term", pickle.loads(data))
-
-
-class _Unpickler(pickle.Unpickler):
-    def persistent_load(self, data: bytes) -> Term:
-        return _term(data)
-
-
-_packed_terms: WeakKeyDictionary[Term, bytes] = WeakKeyDictionary()
-
-
-def _bytes_of_term(value: object) -> bytes | None:
-    if not isinstance(value, Term):
-        return None
-    if value not in _packed_terms:
-        _packed_terms[value] = _cloudpickle().dumps(value)
-    return _packed_terms[value]
+    """Return a value as bytes, into which schedulers do not look."""
+    data: bytes = import_extra("cloudpickle", "dask", "fairconstrained.dask").dumps(value)
+    return data
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +59,7 @@ class Reader:
             estimator.n_features_in_,
             columns.kept(estimator),
             None if columns.columns is None else columns.positions(estimator),
-            _cloudpickle().dumps((estimator, columns)),
+            packed((estimator, columns)),
             group_names,
         )
 

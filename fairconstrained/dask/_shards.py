@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 import tempfile
 from collections import defaultdict
@@ -15,7 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from fairconstrained.dask._rows import Prepared, Totals, packed, unpacked
+from fairconstrained.dask._rows import Prepared, Totals, packed
 from fairconstrained.shards.sums import LocalShards, Shard, Shards, Sums
 from fairconstrained.utils.arguments import import_extra
 from fairconstrained.utils.arrays import Array
@@ -70,7 +71,7 @@ def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
     It is one task of a round; the request are the arguments, :func:`packed`.
     """
     worker = _worker()
-    arguments = unpacked(request)
+    arguments = pickle.loads(request)
     address = "" if worker is None else str(worker.address)
     return address, [shard.total(*arguments) for shard in shards]
 
