@@ -293,10 +293,7 @@ def _data_passes(problem: Problem, solver: Solver, options: Any) -> float | None
 
 _MANY_ROWS = 1 << 17  # of fewer, the sample costs as much as it saves
 _PART = 32  # of the rows: an evaluation of all rows costs more than the solution on the sample
-_LITTLE = 64  # a sample of such a part of the rows is kept in double precision
 _LEAST_SAMPLE, _MOST_SAMPLE = 1 << 13, 1 << 16
-_COARSE, _LEAST_CELL = 8, 200  # one over a part of a sample; rows of a cell, see _FEW
-_COARSE_TOL = 0.02  # about how far the solution of such a part is from that of the sample
 _FEW = 2000  # rows of a cell, of which all are taken: cells of few rows move the solution most
 _ROUGH = 1e-3  # the tolerance of the sample's own solution, which is farther off anyway
 
@@ -319,7 +316,7 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
         return None
     if part.twice_differentiable:
         solver = SQP(tol=solver.tol)
-    rough = _rough_solution(solver, part, max(_ROUGH, solver.tol))
+    rough = solver.solve(part, tol=max(_ROUGH, solver.tol))[0]
     if rough.status is not Status.CONVERGED:
         return None
     state = rough.state
@@ -328,15 +325,6 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
         state = SolverState(SQP, hessian=hessian)
     passes = part.counter.rows / problem.n_rows
     return solver, replace(rough, state=state, data_passes=passes)
-
-
-def _rough_solution(solver: Solver, part: Problem, tol: float) -> Result:
-    """Return the solution on a sample, from that on a few of its rows."""
-    strata = part.strata()[0]
-    rows, weights = drawn(strata, np.arange(strata.max() + 1), part.n_rows // _COARSE, _LEAST_CELL)
-    few = replace(part.batch(rows, weights=[weights]), full_rows=0)
-    warm = solver.solve(few, tol=max(_COARSE_TOL, tol))[0]
-    return solver.solve(part, warm=warm if warm.status is Status.CONVERGED else None, tol=tol)[0]
 
 
 def _sample(problem: Problem) -> Problem:
@@ -348,10 +336,7 @@ def _sample(problem: Problem) -> Problem:
     shard = model.only_shard
     assert shard is not None
     rows, weights = drawn(shard.atoms, strata, size, _FEW)
-    kept = shard.X[rows]
-    if len(rows) <= problem.n_rows // _LITTLE:  # else it would be a part of the data that counts
-        kept = kept.astype(float)  # once, not in every pass
-    few, atoms = model.on(kept), shard.atoms[rows]
+    few, atoms = model.on(shard.X[rows]), shard.atoms[rows]
     if shard.sample_weight is not None:
         weights = weights * shard.sample_weight[rows]
 

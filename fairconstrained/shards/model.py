@@ -13,7 +13,7 @@ from fairconstrained.models.feature_scale import FeatureScale, feature_scale
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards import sums
 from fairconstrained.terms.base import Term
-from fairconstrained.utils.arrays import Array, blocks, codes_in_blocks, only_ones
+from fairconstrained.utils.arrays import Array, codes_in_blocks, only_ones
 
 _KEPT_TERMS = 256  # on atoms: problems of a fit have some tens
 
@@ -180,23 +180,12 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
 
 def drawn(codes: Array, strata: Array, size: int, least: int) -> tuple[Array, Array]:
     """Return rows from every stratum, in rising order, and one over the share that was drawn."""
-    sizes = np.zeros(int(strata.max(initial=0)) + 1, int)
-    strata = strata.astype(np.min_scalar_type(len(sizes)))  # blocks of short integers
-    for block in blocks(len(codes)):
-        sizes += np.bincount(strata[codes[block]], minlength=len(sizes))
+    of_rows = strata.astype(np.min_scalar_type(int(strata.max(initial=0))))[codes]  # short integers
+    sizes = np.bincount(of_rows)
     counts = np.minimum(np.maximum(np.round(size * sizes / len(codes)).astype(int), least), sizes)
-    source = np.random.default_rng(0)
-    places = [
-        np.sort(source.choice(n, count, replace=False, shuffle=False))
-        for n, count in zip(sizes, counts, strict=True)
-    ]
-    parts, seen = [], np.zeros(len(sizes), int)
-    for block in blocks(len(codes)):
-        of_rows = strata[codes[block]]
-        for stratum, ranks in enumerate(places):
-            rows = np.flatnonzero(of_rows == stratum)
-            low, high = np.searchsorted(ranks, [seen[stratum], seen[stratum] + len(rows)])
-            parts.append(block.start + rows[ranks[low:high] - seen[stratum]])
-            seen[stratum] += len(rows)
+    source, parts = np.random.default_rng(0), []
+    for stratum, (n, count) in enumerate(zip(sizes, counts, strict=True)):
+        some = source.choice(n, count, replace=False, shuffle=False)
+        parts.append(np.flatnonzero(of_rows == stratum)[some])
     rows = np.sort(np.concatenate(parts))
-    return rows, (sizes / counts)[strata[codes[rows]]]
+    return rows, (sizes / counts)[of_rows[rows]]
