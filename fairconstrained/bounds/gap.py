@@ -160,11 +160,11 @@ def _in_memory(at: Evaluation) -> Evaluation:
     shard = model.only_shard
     if shard is None:
         return at
-    of_shard, weight = model.on(shard.X), shard.sample_weight
-    rows = shard.atoms, np.ones(shard.n_rows) if weight is None else weight
+    of_shard = model.on(shard.X)
 
     def of_rows(part: CompositeFunction) -> CompositeFunction:
-        return replace(part, model=of_shard, term=model.of_atoms(part.term).take(*rows))
+        term = model.of_atoms(part.term).take(shard.atoms, shard.weight)
+        return replace(part, model=of_shard, term=term)
 
     constraints = tuple(map(of_rows, problem.constraints))
     of_all = replace(problem, objective=of_rows(problem.objective), constraints=constraints)

@@ -39,7 +39,8 @@ def make_shard(disk: bool, prepared: Prepared, atoms: Array) -> Shard:
     arrow = sys.modules.get("pyarrow")
     if arrow is not None:  # it keeps memory for tables to come, where it has read the rows
         arrow.default_memory_pool().release_unused()
-    return Shard(X, atoms[prepared.atoms], None if np.all(weight == 1.0) else weight)
+    weight = np.broadcast_to(1.0, weight.shape) if np.all(weight == 1.0) else weight
+    return Shard(X, atoms[prepared.atoms], weight)
 
 
 def _on_disk(X: Array) -> Array:

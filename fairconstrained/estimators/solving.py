@@ -337,8 +337,7 @@ def _sample(problem: Problem) -> Problem:
     assert shard is not None
     rows, weights = drawn(shard.atoms, strata, size, _FEW)
     few, atoms = model.on(shard.X[rows]), shard.atoms[rows]
-    if shard.sample_weight is not None:
-        weights = weights * shard.sample_weight[rows]
+    weights = weights * shard.weight[rows]
 
     def take(part: CompositeFunction) -> CompositeFunction:
         if part.model is not model:

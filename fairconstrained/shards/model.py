@@ -156,8 +156,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
         return np.asarray(2 * group + (data.y[rows] > 0), dtype=np.int8)
 
     codes, atoms = codes_in_blocks(len(data.y), codes_of)
-    ones = only_ones(weight)
-    powers = [None] if ones else [None, weight, weight**2]
+    powers = [None] if only_ones(weight) else [None, weight, weight**2]
     totals = [np.bincount(atoms, power).astype(float) for power in powers]
     counts, weights, squares = np.broadcast_to(totals, (3, len(codes)))
     first = np.array([np.argmax(atoms == atom) for atom in range(len(codes))])
@@ -172,7 +171,7 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
     return ShardedData.of(
         data,
         **of_atoms,
-        shards=sums.LocalShards([sums.Shard(data.X, atoms, None if ones else weight)]),
+        shards=sums.LocalShards([sums.Shard(data.X, atoms, weight)]),
         feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),
     )

@@ -36,7 +36,7 @@ class Shard:
     X: Matrix
     # the atom of each row: rows of one atom have the same label and the same groups, (n_rows,)
     atoms: Array
-    sample_weight: Array | None = None  # the weights of the rows; None stands for ones, (n_rows,)
+    weight: Array  # the weights of the rows, ones perhaps as a view of one number, (n_rows,)
 
     @property
     def n_rows(self) -> int:
@@ -55,13 +55,13 @@ class Shard:
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, which schedulers ask for."""
-        arrays = [self.atoms, self.sample_weight]
+        arrays = [self.atoms, self.weight]
         if isinstance(self.X, np.ndarray):
             arrays.append(self.X)
         else:
             sparse = cast("SparseMatrix", self.X)
             arrays += [sparse.data, sparse.indices]
-        return sum(array.nbytes for array in arrays if array is not None)
+        return sum(array.nbytes for array in arrays)
 
     def blocks(self) -> Iterator[Block]:
         """Yield one or more blocks of rows: dense ones of a few thousand, sparse rows at once.
@@ -72,7 +72,7 @@ class Shard:
         """
         X = self.X
         if not isinstance(X, np.ndarray):
-            yield Block(X, self.atoms, self.sample_weight)
+            yield Block(X, self.atoms, self.weight)
             return
         size = int(np.clip(_BLOCK_ENTRIES // max(X.shape[1], 1), 256, _BLOCK_ROWS))
         columns_first = X.flags.f_contiguous and not X.flags.c_contiguous
@@ -85,8 +85,7 @@ class Shard:
             if X.dtype != buffer.dtype:
                 features = buffer[: len(features)]
                 np.copyto(features, X[rows])
-            weight = None if self.sample_weight is None else self.sample_weight[rows]
-            yield Block(features, self.atoms[rows], weight)
+            yield Block(features, self.atoms[rows], self.weight[rows])
         del above
 
 
@@ -110,14 +109,7 @@ class Block:
 
     X: Matrix
     atoms: Array
-    sample_weight: Array | None
-
-    @cached_property
-    def weight(self) -> Array:
-        """The weights of the rows."""
-        if self.sample_weight is None:
-            return np.ones(len(self.atoms))
-        return np.asarray(self.sample_weight, dtype=float)
+    weight: Array
 
     @cached_property
     def places(self) -> Array:
@@ -248,8 +240,8 @@ def _with_slopes(term: CellMeans, block: Block, scores: Array, out: Array) -> Ar
     value, margins, signs = _function_of(term, block, scores)
     slope = term.function.derivative(margins, value)
     np.take(_dense_cells(term), block.places, axis=1, out=out, mode="clip")  # without a buffer
-    averages = out @ _times(value, block.sample_weight)
-    out *= _times(slope, signs, block.sample_weight)
+    averages = out @ _times(value, block.weight)
+    out *= _times(slope, signs, block.weight)
     return np.asarray(averages)
 
 
@@ -269,7 +261,7 @@ def statistics_of(term: Term, block: Block, scores: Array, auxiliary: Array) -> 
     """Return a block's part of the statistics of a term."""
     if not isinstance(term, CellMeans):
         return term.take(block.places, block.weight).forward(scores, auxiliary)[0]
-    value = _times(_function_of(term, block, scores)[0], block.sample_weight)
+    value = _times(_function_of(term, block, scores)[0], block.weight)
     return term.cells @ np.bincount(block.places, value, minlength=term.n_rows)
 
 
@@ -324,7 +316,7 @@ def hessian(
             slopes = term.function.derivative(margins, value)
             by_row = np.take(term.cells.T @ weights, block.places)
             bend = term.function.second_derivative(margins, slopes)
-            second += _times(bend, by_row, block.sample_weight)
+            second += _times(bend, by_row, block.weight)
         else:
             pullback = term.take(block.places, block.weight).forward(scores, auxiliary)[1]
             second += cast("CurvedPullback", pullback).second_derivatives(weights)

@@ -273,12 +273,10 @@ SCORES = {
 
 def of_one_feature(scores, weight, n_shards):
     """Return a model of one feature, which is the score."""
+    weight = np.ones(N_SCORES) if weight is None else weight
     parts = np.array_split(np.arange(N_SCORES), n_shards)
-    shards = [
-        Shard(scores[own, None], np.zeros(len(own), int), None if weight is None else weight[own])
-        for own in parts
-    ]
-    total = np.array([N_SCORES if weight is None else weight.sum()], dtype=float)
+    shards = [Shard(scores[p, None], np.zeros(len(p), int), weight[p]) for p in parts]
+    total = np.array([weight.sum()], dtype=float)
     plain = LinearModel(np.empty((0, 1)), fit_intercept=False)
     return ShardedLinearModel.of(plain, LocalShards(shards), total)
 
