@@ -84,14 +84,13 @@ def several_solutions(problem: Problem, multipliers: Array | None = None) -> boo
 
     With the multipliers of a solution also where they are large: in cells of few rows, or at all.
     """
+    few = problem.n_rows <= _STEEP_ROWS
+    most = max(_SEVERAL_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
     # Functions that bend down without limit, such as ramps, make more local solutions.
-    most = _SEVERAL_ROWS if problem.weakly_convex else _STEEP_ROWS
-    most = max(most, _FEW_PER_VARIABLE * problem.n_variables)
-    if problem.convex or problem.n_rows <= most:
+    if problem.convex or problem.n_rows <= most or (few and not problem.weakly_convex):
         return not problem.convex
     if multipliers is None:
         return False
-    few = problem.n_rows <= _STEEP_ROWS
     for part, place in zip(problem.constraints, problem.places[1:], strict=True):
         steepness, term = multipliers[place].sum(), part.term
         if few and isinstance(term, CellMeans):

@@ -164,6 +164,11 @@ class CellMeans(OnCells, FunctionAverages):
         cells = sp.csc_array((data, indices, ends), shape=(self.n_statistics, len(rows)))
         return replace(self, cells=cells, signs=signs)
 
+    @property
+    def weakly_convex(self) -> bool:
+        """Whether a quadratic in the scores can make every output convex."""
+        return self.convex or bool(np.all(np.isfinite(self.function.curvature)))
+
     def _bend(self) -> Array:
         return self._cells_transposed @ self._largest_bend()
 
