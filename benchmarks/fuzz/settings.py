@@ -229,7 +229,7 @@ def _path(rng: Rng) -> Drawn:
 
 def _alternatives(rng: Rng) -> Drawn:
     _, settings, data = _path(rng)
-    balanced = {"smallest": 0.5, "positives": 0.5, "weights": "none"}
+    balanced = {"smallest": 0.5, "positives": 0.5, "weights": "none", "signal": 1.0}
     return "find_alternatives", settings, replace(data, n_rows=max(200, data.n_rows), **balanced)
 
 

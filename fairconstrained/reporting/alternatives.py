@@ -319,6 +319,8 @@ def _parts(rows: search.Rows, cv: Any, random_state: Any) -> list[tuple[Array, A
         for training, test in splits[: 1 if cv is None else None]:
             options = {"random_state": random_state, "stratify": rows.y[training]}
             parts.append((*train_test_split(training, test_size=_TO_CHOOSE, **options), test))
+        if min(len(np.unique(rows.y[some])) for part in parts for some in part) < 2:
+            raise ValueError("some of these would have rows of one class only.")
     except ValueError as error:
         raise ValueError(
             f"X: its {len(rows.y)} rows cannot be divided, with the same shares of the classes, "
