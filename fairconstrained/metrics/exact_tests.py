@@ -86,10 +86,7 @@ class TwoRates:
         :math:`\sqrt 2 I` with Fisher's information I, so that half of this bounds it. It is also at
         most the value at the smaller first and the larger second rate.
         """
-        low, high = self.range
-        if low > high:
-            return True
-        nodes = _spread(low, high, _NODES)
+        nodes = _spread(*self.range, _NODES)
         left, right = nodes[:-1], nodes[1:]
         for _ in range(41):
             points = np.unique(np.concatenate([left, right]))
@@ -114,10 +111,7 @@ class TwoRates:
 
     def largest(self, most: Array, delta: float) -> float:
         """Return the largest probability of a region at some points of the line."""
-        low, high = self.range
-        if low > high:
-            return 0.0
-        nodes = _spread(low, high, _NODES)
+        nodes = _spread(*self.range, _NODES)
         return float(self._probability(most, self.on_line(nodes), nodes, delta).max())
 
     def candidate(self, t: float) -> Array:
