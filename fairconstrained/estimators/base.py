@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import cache
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -63,12 +62,6 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
         checks = feature_kind(self).checks
         tags.input_tags.allow_nan = checks.get("ensure_all_finite") == "allow-nan"
         return tags
-
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        """Return the names of the parameters, which are read once per class."""
-        return list(super()._get_param_names())
 
     def _scores(self, X: MatrixLike) -> Array:
         """Return the scores that users see, of rows with the columns seen in `fit`."""
