@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -14,8 +15,6 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards import sums
 from fairconstrained.terms.base import Term
 from fairconstrained.utils.arrays import Array, codes_in_blocks, only_ones
-
-_KEPT_TERMS = 256  # on atoms: problems of a fit have some tens
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +32,9 @@ class ShardedLinearModel(LinearModel):
     shards: sums.Shards = field(kw_only=True)
     totals: Array = field(kw_only=True)
     atoms: Array = field(kw_only=True)
-    _of_atoms: dict[Term, Term] = field(default_factory=dict, init=False, repr=False)
+    _of_atoms: WeakKeyDictionary[Term, Term] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
 
     in_memory: ClassVar[bool] = False
 
@@ -76,8 +77,6 @@ class ShardedLinearModel(LinearModel):
         rows of the shards it is ``take(their atoms, their weights)``.
         """
         if term not in self._of_atoms:
-            if len(self._of_atoms) >= _KEPT_TERMS:
-                self._of_atoms.clear()
             rows, factors = np.zeros(len(self.totals), int), np.zeros(len(self.totals))
             rows[self.atoms] = np.arange(len(self.atoms))
             factors[self.atoms] = 1.0 / self.totals[self.atoms]
