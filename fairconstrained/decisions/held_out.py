@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,13 @@ class HeldOut:
     """The rows that are not used for training, and the statements that they test."""
 
     constraints: tuple[CompositeFunction, ...]  # the constraints on these rows
-    attributes: Mapping[str, object]  # the fitted attributes that name the rows
     claims: Claims  # the statements of each constraint, on these rows
     # the same statements on the training rows. They say how large margins should be, for which the
     # held-out rows must not be used
     training: Claims
     n_rows: int  # the number of held-out rows
     n_training: int  # the number of training rows
+    attributes: Mapping[str, object] = field(default_factory=dict)  # fitted: they name the rows
 
     @classmethod
     def of(
@@ -49,15 +49,13 @@ class HeldOut:
         problem: Problem,
         training: TrainingData,
         held_out: TrainingData,
-        rows: Array | None,
         model: Model,
         unconstrained: FreeScores,
     ) -> HeldOut:
         """Return the constraints on the held-out rows, with what they chose on the training rows.
 
         The tolerances of the constraints are set, and `problem` has them on the training rows.
-        `rows` are the positions of the held-out rows in X, if these are in memory; `model` and
-        `unconstrained` have the scores of these rows.
+        `model` and `unconstrained` have the scores of the held-out rows.
         """
         parts, claims, before = [], [], []
         bound = iter(problem.constraints)
@@ -69,9 +67,8 @@ class HeldOut:
                     parts.append(fixed.build_known(model, unseen, unconstrained))
                     before.append(_asked(part, fixed.claims_on(seen, part.term.n_rows)))
                     claims.append(_asked(part, fixed.claims_on(unseen, parts[-1].term.n_rows)))
-        sizes, named = (held_out.n_rows, training.n_rows), {"holdout_indices_": rows}
-        attributes = {} if rows is None else named
-        return cls(tuple(parts), attributes, tuple(claims), tuple(before), *sizes)
+        sizes = held_out.n_rows, training.n_rows
+        return cls(tuple(parts), tuple(claims), tuple(before), *sizes)
 
     @property
     def complete(self) -> bool:

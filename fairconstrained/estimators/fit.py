@@ -127,11 +127,11 @@ class Fit:
             problem=self.problem,
             training=self.data.asked,
             held_out=held_out.like(self.data.asked),
-            rows=held_out.positions,
             model=model,
             unconstrained=self.unconstrained.on(model),
         )
-        return replace(self, held_out=replace(test, attributes=attributes or test.attributes))
+        named = attributes or {"holdout_indices_": held_out.positions}
+        return replace(self, held_out=replace(test, attributes=named))
 
     @property
     def model(self) -> Model:

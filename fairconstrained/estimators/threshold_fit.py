@@ -275,7 +275,6 @@ class ThresholdFit:
             problem=problem,
             training=data,
             held_out=held,
-            rows=held.X,
             model=model.on(held.X),
             unconstrained=self.weighted_scores,
         )
