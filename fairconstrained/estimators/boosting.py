@@ -42,13 +42,6 @@ class BoostedTrees(Solver):
         yield Iterate(start.at(problem), start.multipliers, 1)
 
 
-@dataclass(frozen=True, eq=False)
-class BoostedLeaves(LeafModel):
-    """The model of the leaf values of trees, with how these were grown."""
-
-    grown: Grown | None = None
-
-
 class TreeScores(FairEstimator):
     """Estimators whose scores may be those of boosted trees: leaf values start at boosted ones."""
 
@@ -106,7 +99,7 @@ class TreeScores(FairEstimator):
         n_fitted = None if free else trees.n_fitted_trees
         grown = Growth(self, rows, () if free else constraints, held, n_fitted).run()
         values, lengths = grown.trees.values(), grown.trees.lengths
-        model = BoostedLeaves.of(
+        model = LeafModel.of(
             grown.trees.features(),
             data.X,
             data.loss_weight,
@@ -126,7 +119,7 @@ class TreeScores(FairEstimator):
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values, and what is counted in its trees."""
-        assert isinstance(fit.model, BoostedLeaves) and fit.model.grown is not None
+        assert isinstance(fit.model, LeafModel)
         convention, offset, trees = fit.data.convention, fit.model.offset(), fit.model.grown.trees
         values = np.append(w, 0.0)  # comparisons of scores need no intercept
         if offset is not None:
@@ -150,8 +143,7 @@ class TreeScores(FairEstimator):
         The start has the multipliers with which the trees were grown. The boosted trees are
         returned as they are without constraints, and where these are on predictions that meet them.
         """
-        model = problem.objective.model
-        grown = model.grown if isinstance(model, BoostedLeaves) else None
+        grown = getattr(problem.objective.model, "grown", None)
         if grown is not None and grown.first.w.size == problem.n_variables:  # else an epigraph
             w, multipliers = grown.first.w, grown.first.multipliers
             if by := fit.data.convention.threshold - grown.threshold:

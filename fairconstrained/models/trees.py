@@ -77,6 +77,8 @@ class LeafModel(LinearModel):
     curvatures : ndarray of shape (n_parameters,) or None, default=None
         Estimates of the objective's second derivatives in the parameters, for the preconditioner;
         None for the linear model's preconditioner.
+    grown : object, default=None
+        What the estimator that grew the trees knows of them.
     """
 
     kind: ClassVar[str] = "model of the same trees"
@@ -85,6 +87,7 @@ class LeafModel(LinearModel):
     features: LeafFeatures | None = None
     initial: Array | None = None
     curvatures: Array | None = None
+    grown: Any = None
 
     @classmethod
     def of(
