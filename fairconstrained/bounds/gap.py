@@ -17,7 +17,7 @@ from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxat
 from fairconstrained.bounds.tables import TableRelaxation, Tables, tabulated
 from fairconstrained.functions import Logistic, Sigmoid
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.problem import CompositeFunction, Evaluation, Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.utils.arrays import Array
 
@@ -157,18 +157,10 @@ def _in_memory(at: Evaluation) -> Evaluation:
     problem, model = at.problem, at.problem.objective.model
     if not isinstance(model, ShardedLinearModel) or len(problem.models) > 1:
         return at
-    shard = model.only_shard
-    if shard is None:
+    if model.only_shard is None:
         return at
-    of_shard = model.on(shard.X)
-
-    def of_rows(part: CompositeFunction) -> CompositeFunction:
-        term = model.of_atoms(part.term).take(shard.atoms, shard.weight)
-        return replace(part, model=of_shard, term=term)
-
-    constraints = tuple(map(of_rows, problem.constraints))
-    of_all = replace(problem, objective=of_rows(problem.objective), constraints=constraints)
-    return of_all.at(at.w)
+    objective, *constraints = model.on_rows(problem.parts, slice(None))
+    return replace(problem, objective=objective, constraints=tuple(constraints)).at(at.w)
 
 
 def why_unknown(problem: Problem) -> str:

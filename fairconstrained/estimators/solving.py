@@ -9,7 +9,7 @@ import numpy as np
 
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.exceptions import InputWarning, warn
-from fairconstrained.problem import CompositeFunction, Evaluation, Problem
+from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
 from fairconstrained.solvers import SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
@@ -335,16 +335,8 @@ def _sample(problem: Problem) -> Problem:
     shard = model.only_shard
     assert shard is not None
     rows, weights = drawn(shard.atoms, strata, size, _FEW)
-    few, atoms = model.on(shard.X[rows]), shard.atoms[rows]
-    weights = weights * shard.weight[rows]
-
-    def take(part: CompositeFunction) -> CompositeFunction:
-        if part.model is not model:
-            return part
-        return replace(part, model=few, term=model.summed(part.term).take(atoms, weights))
-
-    parts = [take(part) for part in problem.parts]
-    return replace(problem.uncounted(), objective=parts[0]).with_constraints(parts[1:])
+    objective, *constraints = model.on_rows(problem.parts, rows, weights)
+    return replace(problem.uncounted(), objective=objective).with_constraints(constraints)
 
 
 def _is_large(problem: Problem) -> bool:

@@ -83,6 +83,16 @@ class ShardedLinearModel(LinearModel):
             self._of_atoms[term] = term.take(rows, factors)
         return self._of_atoms[term]
 
+    def on_rows(self, parts: Sequence[Any], rows: Any, factors: Any = 1.0) -> list[Any]:
+        """Return functions on this model on some rows of its only shard, weighted by factors."""
+        shard = self.only_shard
+        assert shard is not None
+        few, atoms, weight = self.on(shard.X[rows]), shard.atoms[rows], factors * shard.weight[rows]
+        return [
+            replace(part, model=few, term=self.of_atoms(part.term).take(atoms, weight))
+            for part in parts
+        ]
+
     def summed(self, term: Term) -> Term:
         """Return `of_atoms` of a term; a TypeError if its statistics are no sums over rows."""
         if not term.shardable:
