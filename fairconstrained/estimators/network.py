@@ -255,10 +255,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         )
         if choice is not None:
             result, at = choice.chosen(problem, result)
-        if problem.in_epigraph_form or training.is_sound(problem, result):
-            return result, at
-        validated = choice is not None
-        solution, seed = (result, at), self.random_state
+        solution, seed, validated = (result, at), self.random_state, choice is not None
         return training.with_fitted_last_layer(problem, solution, seed, validated=validated)
 
     def _train_free(self, fit: Fit, problem: Problem, near: Start | None) -> Result:

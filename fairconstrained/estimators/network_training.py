@@ -219,9 +219,9 @@ def with_last_layer(
 
 
 def with_fitted_last_layer(
-    problem: Problem, solution: Solved, random_state: Any, *, validated: bool
+    problem: Problem, solution: Solved, random_state: Any, *, validated: bool = False
 ) -> Solved:
-    """Return a network with its last layer fitted once more, if that is better.
+    """Return a network that is sound as it is, else with its last layer fitted once more.
 
     Where that is worse than a constant score, since training has diverged, the hidden layers are
     those that training began with, and the run counts as stalled. `validated` says that validation
@@ -229,7 +229,10 @@ def with_fitted_last_layer(
     """
     result, tol, best = solution[0], solution[0].solver.tol, solution
     passes = result.data_passes
-    for w in (result.w, problem.start(random_state)):
+    for trained in (True, False):
+        if is_sound(problem, best[0]):
+            break
+        w = result.w if trained else problem.start(random_state)
         last = last_layer(problem, w) if np.all(np.isfinite(w)) else None
         if last is None:
             continue
@@ -238,7 +241,7 @@ def with_fitted_last_layer(
         passes += again.data_passes
         after = problem.at(lift(again.w))
         measured = Measured.of(Iterate(after, again.multipliers, result.n_iter), tol)
-        status, feasible, trained = result.status, measured.violation <= tol, w is result.w
+        status, feasible = result.status, measured.violation <= tol
         if feasible and validated and trained:
             status = Status.VALIDATED
         elif feasible and (not trained or status in (Status.INFEASIBLE, Status.DIVERGED)):
@@ -249,8 +252,6 @@ def with_fitted_last_layer(
         repaired = replace(repaired, message=message)
         if _worth(repaired, tol) < _worth(best[0], tol):
             best = repaired, after
-        if is_sound(problem, best[0]):
-            break
     return replace(best[0], data_passes=passes), best[1]
 
 
@@ -265,7 +266,12 @@ def refit(linear: Problem, start: Start | None, tol: float) -> Result:
 
 
 def is_sound(problem: Problem, result: Result) -> bool:
-    """Return whether a result meets the constraints and is not worse than a constant score."""
+    """Return whether a result meets the constraints and is not worse than a constant score.
+
+    The least unfairness, a problem in epigraph form, is sound as it is.
+    """
+    if problem.in_epigraph_form:
+        return True
     model, term = problem.objective.model, problem.objective.term
     if result.violation > result.solver.tol or isinstance(term, NoTerm):
         return result.violation <= result.solver.tol

@@ -19,7 +19,6 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.network_training import (
     NetworkScores,
     fitted_network,
-    is_sound,
     with_fitted_last_layer,
 )
 from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
@@ -308,9 +307,9 @@ class FairRanker(TreeScores):
     def _train(self, problem: Problem, fit: Any = None, **options: Any) -> Solved:
         """Return the solution; where a network violates constraints, its last layer is fitted."""
         result, at = super()._train(problem, fit, **options)
-        if self._kind is not NetworkScores or problem.in_epigraph_form or is_sound(problem, result):
+        if self._kind is not NetworkScores:
             return result, at
-        return with_fitted_last_layer(problem, (result, at), self.random_state, validated=False)
+        return with_fitted_last_layer(problem, (result, at), self.random_state)
 
     def _train_free(self, fit: Fit, problem: Problem, near: Start | None) -> Result:
         if self._kind is NetworkScores:
