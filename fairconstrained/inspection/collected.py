@@ -207,11 +207,9 @@ def collect_predictions(
         check_same_rows(y_pred=values, sample_weight=sample_weight, **given)
     n_rows = _num_samples(next(iter(predicted.values())))
     labels = None if y_true is None else check_labels("y_true", y_true, n_rows, rows="y_pred")
-    every = [check_labels("y_pred", each, n_rows, rows="y_pred") for each in predicted.values()]
-    seen = np.concatenate(every) if labels is None else labels  # what has the classes
-    outputs = {
-        name: Outputs.stored(values, scores.get(name), seen) for name, values in predicted.items()
-    }
+    every = {k: check_labels("y_pred", v, n_rows, rows="y_pred") for k, v in predicted.items()}
+    seen = np.concatenate(list(every.values())) if labels is None else labels
+    outputs = {name: Outputs.stored(each, scores.get(name), seen) for name, each in every.items()}
     missing = groups_missing or "raise"
     groups = Groups.encode(sensitive_features, missing=missing, probable=True)
     return _collected(outputs, y_true, labels, groups, sample_weight, rows="y_pred")

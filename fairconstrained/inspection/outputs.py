@@ -15,7 +15,6 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.data.attributes import split_strata
-from fairconstrained.data.inputs import check_labels
 from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.metrics.inputs import check_predicted, two_classes
 from fairconstrained.utils.arguments import check_option
@@ -167,16 +166,12 @@ class Outputs:
         return read
 
     @classmethod
-    def stored(
-        cls, y_pred: ArrayLike, y_score: ArrayLike | None = None, y_true: Array | None = None
-    ) -> Outputs:
+    def stored(cls, labels: Array, y_score: ArrayLike | None, seen: Array) -> Outputs:
         """Return stored predictions as the outputs of a model, perhaps with scores.
 
-        Scores are probabilities if all are between 0 and 1.
+        Scores are probabilities if all are between 0 and 1. The labels seen have the classes.
         """
-        n_rows = np.shape(y_pred)[0] if np.ndim(y_pred) else 0
-        labels = check_labels("y_pred", y_pred, n_rows, rows="y_pred")
-        classes = _classes_in(None, labels, y_true)
+        n_rows, classes = len(labels), _classes_in(None, labels, seen)
         read = cls(None, classes, _checked_labels(None, labels, classes))
         if y_score is None:
             return read
