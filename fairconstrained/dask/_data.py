@@ -163,7 +163,8 @@ def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[fl
     """Return the weight of the rows that are predicted correctly, and that of all rows."""
     check_same_rows(X=X, y=y, sample_weight=sample_weight)
     predicted = np.asarray(_of_rows(estimator, "predict", None, X))
-    right = predicted == known_labels("y", y, estimator.classes_.tolist(), len(predicted))
+    labels = check_labels("y", y, len(predicted))
+    right = predicted == known_labels("y", labels, estimator.classes_.tolist())
     weight = _rows.weight_in_partition(sample_weight, len(predicted))
     return float(weight @ right), float(weight.sum())
 

@@ -15,7 +15,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from fairconstrained.utils.arguments import brief, is_query
-from fairconstrained.utils.arrays import Array, ArrayLike, SparseMatrix, column_range
+from fairconstrained.utils.arrays import Array, SparseMatrix, column_range
 
 
 def check_same_rows(**arguments: object) -> None:
@@ -157,17 +157,12 @@ def _column(y: Any) -> Array:
     return labels.astype(labels.dtype.newbyteorder("="), copy=False)  # pandas reads no other order
 
 
-def known_labels(
-    argument: str, y: ArrayLike, classes: list[object], n_rows: int | None = None
-) -> Array:
-    """Return labels, which are among some classes, as an array of shape (n_rows,)."""
-    n_labels, rows = len(np.ravel(np.asarray(y))), argument if n_rows is None else "X"
-    labels = check_labels(argument, y, n_labels if n_rows is None else n_rows, rows=rows)
+def known_labels(argument: str, labels: Array, classes: list[Any]) -> Array:
+    """Return labels; raise a ValueError unless all of them are among the classes."""
     unknown = [label for label in np.unique(labels).tolist() if label not in classes]
     if unknown:
         raise ValueError(
-            f"{argument} has the label {unknown[0]!r}, which is not among the classes {classes} of "
-            "the estimator."
+            f"{argument} has the label {unknown[0]!r}, which is not among the classes {classes}."
         )
     return labels
 

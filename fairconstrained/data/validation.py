@@ -11,7 +11,13 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.inputs import check_labels, check_same_rows, check_squares, check_weight
+from fairconstrained.data.inputs import (
+    check_labels,
+    check_same_rows,
+    check_squares,
+    check_weight,
+    known_labels,
+)
 from fairconstrained.data.labels import (
     Queries,
     ScoreConvention,
@@ -112,10 +118,7 @@ class TrainingData:
         features = features if self.expand is None else self.expand(features, X)
         if y is not None:
             given = check_labels(of_y, y, len(labels), rows=of_X)
-            unknown = np.setdiff1d(given, self.classes)
-            if unknown.size:
-                raise ValueError(f"{of_y} has labels that y does not have: {unknown.tolist()}.")
-            labels = encoded(given, self.classes)
+            labels = encoded(known_labels(of_y, given, self.classes.tolist()), self.classes)
         new: Any = {"groups": encoded_groups, "passed": X, "positions": None}
         return replace(self, X=features, y=labels, **new)
 

@@ -352,7 +352,7 @@ class FairRanker(TreeScores):
         queries = given_queries(self, query, "score")
         check_same_rows(X=X, y=y, query=query, sample_weight=sample_weight)
         scores = self.predict(X)
-        labels = known_labels("y", y, self.classes_.tolist(), len(scores))
+        labels = known_labels("y", check_labels("y", y, len(scores)), self.classes_.tolist())
         queries = check_labels("query", queries, len(scores))
         relevant = labels == self.pos_label_
         return mean_ndcg(relevant, scores, query=queries, sample_weight=sample_weight)

@@ -15,6 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from fairconstrained.data.attributes import split_strata
+from fairconstrained.data.inputs import known_labels
 from fairconstrained.exceptions import InputWarning, warn
 from fairconstrained.metrics.inputs import check_predicted, two_classes
 from fairconstrained.utils.arguments import check_option
@@ -354,13 +355,8 @@ def _checked_labels(model: Any, labels: Array, classes: list[Any]) -> Array:
         labels = check_predicted(labels, len(labels), like=np.asarray(classes))
         if len(classes) == 2:
             two_classes(np.concatenate([np.asarray(classes), labels]))
-        unknown = np.setdiff1d(labels, classes)
-        if len(unknown):
-            raise ValueError(
-                f"y_pred has the label {unknown[0]!r}, which is not among the classes {classes}."
-            )
+        return known_labels("y_pred", labels, classes)
     except ValueError as error:
         if model is None:
             raise
         raise ValueError(f"predictions of {type(model).__name__}: {error}") from error
-    return labels

@@ -155,7 +155,8 @@ class FairnessScorer:
                     "compared with all others."
                 )
             return self._value(y_true, output_of(estimator, method, X, groups), options)
-        labels = (known_labels("y_true", y_true, classes) == favourable).astype(int)
+        labels = check_labels("y_true", y_true, np.size(y_true), rows="y_true")
+        labels = (known_labels("y_true", labels, classes) == favourable).astype(int)
         positive = options.get("pos_label")
         named = {name: options[name] for name in ("pos_label", "priority") if name in options}
         options |= {k: int(label == favourable) for k, label in named.items() if label in classes}

@@ -94,7 +94,7 @@ WRONG_ROWS = [
     ((Z, SEX), r"must be \(X, y, groups\).* Got 2 parts\."),
     ((Z[:, :3], None, SEX), "X of constraint_data: X has 3 features"),
     ((Z, None, SEX[1:]), "groups of constraint_data has 599 rows, X of constraint_data has"),
-    ((Z, np.full(600, 7), SEX), r"y of constraint_data has labels that y does not have: \[7\]"),
+    ((Z, np.full(600, 7), SEX), "y of constraint_data has the label 7, which is not"),
     ((Z, None, None), "needs groups: pass them as the third part of constraint_data"),
 ]
 
