@@ -109,9 +109,7 @@ class Fit:
             data = self.split[1]
             model = model.on(data.X)
         model, data = rows.asked_of(model, data)
-        solved = self.unconstrained
-        free = solved.weighted_scores if model is self.model else solved.on(model)
-        parts = rows.bound_parts(constraints, model, data, free)
+        parts = rows.bound_parts(constraints, model, data, self.unconstrained.on(model))
         problem = replace(self.problem, constraints=tuple(parts), n_variables=0)
         return replace(self, constraints=tuple(constraints), problem=problem)
 
@@ -241,7 +239,7 @@ class Fit:
             return ()
         if data.y.min() == data.y.max() or not new_rows.has_few_rows(problem):
             return ()
-        scores, _ = self.unconstrained.weighted_scores(data)
+        scores, _ = self.unconstrained.on(self.model)(data, None)
         labels = new_rows.SoftLabels.of(scores, data.y, groups.codes, data.sample_weight)
         return labels.constraints(problem)
 

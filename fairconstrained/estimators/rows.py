@@ -26,8 +26,7 @@ from fairconstrained.functions.losses import Logistic
 from fairconstrained.models import Model
 from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import L2, Penalty
-from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.problem.passes import ModelPass
+from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.shards.model import rows_by_atom
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
@@ -66,39 +65,34 @@ class Unconstrained:
         """The solution."""
         return self.minimize(self.problem, self.near)
 
-    def on(self, model: Model) -> FreeScores:
-        """Return the scores of the rows of another model with the same parameters."""
-        of_model = slice(model.n_parameters)
-        return scores_by_row(lambda: model.forward(self.result.w[of_model])[0] - self.cut)
-
     @cached_property
-    def rows(self) -> ModelPass:
-        """The rows at the solution."""
-        return self.problem.at(self.result.w).model_pass(self.problem.objective.model)
+    def at(self) -> Evaluation:
+        """The problem at the solution."""
+        return self.problem.at(self.result.w)
 
     @cached_property
     def cut(self) -> float:
         """The score above which it selects its rows."""
-        return 0.0 if self.selects is None else self.rows.score_below_share(*self.selects)
+        if self.selects is None:
+            return 0.0
+        return self.at.model_pass(self.problem.objective.model).score_below_share(*self.selects)
 
-    @cached_property
-    def _distribution(self) -> tuple[Array, Array | None, Array | None]:
-        scores, atoms, weight = self.rows.distribution()
-        return scores - self.cut, atoms, weight
+    def on(self, model: Model) -> FreeScores:
+        """Return the scores of the rows of a model with the same parameters."""
+        distribution = cache(lambda: self.at.model_pass(model).distribution())
 
-    def weighted_scores(
-        self, data: TrainingData, rows: Array | None = None
-    ) -> tuple[Array, TrainingData]:
-        """Return scores and the rows that have them, see `FreeScores`."""
-        scores, atoms, weight = self._distribution
-        if atoms is None or weight is None:
-            return (scores if rows is None else scores[rows]), data
-        if rows is not None:
-            places = np.full(int(atoms.max()) + 1, -1)
-            places[rows] = np.arange(len(rows))
-            inside = np.flatnonzero(places[atoms] >= 0)
-            scores, atoms, weight = scores[inside], places[atoms[inside]], weight[inside]
-        return scores, replace(data.take(atoms), sample_weight=weight)
+        def scores_of(data: TrainingData, rows: Array | None) -> tuple[Array, TrainingData]:
+            scores, atoms, weight = distribution()
+            scores = scores - self.cut
+            if atoms is None or weight is None:
+                return (scores if rows is None else scores[rows]), data
+            if rows is not None:
+                inside = np.isin(atoms, rows)
+                scores, weight = scores[inside], weight[inside]
+                atoms = np.searchsorted(rows, atoms[inside])
+            return scores, replace(data.take(atoms), sample_weight=weight)
+
+        return scores_of
 
 
 def constraints_of(estimator: Any, data: TrainingData) -> list[Constraint]:

@@ -148,7 +148,7 @@ def warn_of_fit(fit: Any, solution: Solution, result: Result, at: Evaluation) ->
             warn_of_equal_predictions(
                 fit.constraints,
                 lambda: at.model_pass(fit.model).distribution()[0],
-                lambda: fit.unconstrained.weighted_scores(data)[0],
+                lambda: fit.unconstrained.on(fit.model)(data, None)[0],
             )
 
 

@@ -289,7 +289,7 @@ def bound(X, y, groups):
 
 
 def labels_of(fit):
-    scores, _ = fit.unconstrained.weighted_scores(fit.data)
+    scores, _ = fit.unconstrained.on(fit.model)(fit.data, None)
     return SoftLabels.of(scores, fit.data.y, fit.data.groups.codes, fit.data.sample_weight)
 
 

@@ -48,7 +48,7 @@ def in_shards(fit, n_shards=3, n_threads=1):
     loss = fc.objectives.resolve_objective("loss", "logistic").bind(of_atoms.y, totals)
     objective = CompositeFunction(sharded, loss, fit.problem.objective.penalty)
     free = Problem(objective, domain=fit.problem.domain)
-    parts = bound_parts(fit.constraints, sharded, of_atoms, Unconstrained(free).weighted_scores)
+    parts = bound_parts(fit.constraints, sharded, of_atoms, Unconstrained(free).on(sharded))
     return Problem(objective, tuple(parts), fit.problem.domain)
 
 
