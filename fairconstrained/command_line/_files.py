@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import lzma
 import os
 import re
 import sys
+import zlib
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -46,6 +48,7 @@ def read_table(path: str, encoding: str | None = None) -> tuple[pd.DataFrame, st
     try:
         if {".parquet", ".pq"} & set(file.suffixes):
             frame, read_as = pd.read_parquet(file), "Read as Parquet."
+            frame = frame.reset_index([name for name in frame.index.names if name is not None])
         else:
             frame, read_as = _read_csv(file, encoding)
     except FileNotFoundError as error:
@@ -57,8 +60,8 @@ def read_table(path: str, encoding: str | None = None) -> tuple[pd.DataFrame, st
             f"{path}: Parquet files need pyarrow, which is not installed. Install it with: "
             "pip install pyarrow"
         ) from error
-    except (OSError, ValueError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read as CSV or Parquet: {error}") from error
+    except (OSError, EOFError, ValueError, csv.Error, lzma.LZMAError, zlib.error) as error:
+        raise DataError(f"{path} cannot be read as CSV or Parquet: {str(error).strip()}") from error
     if not len(frame):
         raise DataError(f"{path} has no rows below the names of its columns.")
     return frame, read_as

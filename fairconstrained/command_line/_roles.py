@@ -117,8 +117,8 @@ def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Tabl
     numbers, categories = kinds.pop(_NUMBER, []), kinds.pop(_CATEGORY, [])
     left_out = [f"Left out, since {why}: {', '.join(names)}." for why, names in kinds.items()]
     if not numbers and not categories:
-        why = " ".join(left_out)
-        raise DataError(f"No features are left. {why} Give a file with numbers or categories.")
+        why = " ".join(["No features are left.", *left_out])
+        raise DataError(f"{why} Give a file with numbers or categories.")
     features = rows[[*numbers, *categories]].astype(dict.fromkeys(numbers, float))
     infinite = [name for name in numbers if np.isinf(features[name]).any()]
     if infinite:
@@ -234,7 +234,8 @@ def _labels(values: pd.Series, target: str, positive: str | None) -> tuple[pd.Se
     several = f"{len(present)} values ({', '.join(present[:5])}{', ...' * (len(present) > 5)})"
     if len(present) < 2:
         raise DataError(
-            f"--target {target}: the column must have two values; it has {' '.join(present)} only."
+            f"--target {target}: the column must have two values; it has "
+            f"{' '.join(present) or 'missing values'} only."
         )
     if positive is None:
         positive = {("0", "1"): "1", ("False", "True"): "True"}.get(tuple(present))

@@ -284,6 +284,8 @@ def encode_column(column: Column, name: str, missing: str, narrow: bool) -> tupl
         raise ValueError(
             f"{name} must hold strings, numbers, bools or categories: {error}."
         ) from error
+    if names.dtype.kind in "mM":  # in lists nanoseconds are integers
+        names = pd.Series(names).astype(object).to_numpy()
     if names.dtype.kind == "f":  # pandas has integers as floats where others are missing
         wide = names.astype(float)
         whole = (np.abs(wide) < 2.0**53) & (wide == np.rint(wide))

@@ -58,10 +58,10 @@ def encode_labels(
     y: Array, pos_label: object = None, *, several: bool = False, narrow: bool = False
 ) -> tuple[Array, Array]:
     """Return the classes and the labels: -1 and +1 of two classes, 0, 1, ... of several."""
-    if y.dtype == object and not isinstance(y[0], str | bytes):
+    if y.dtype.kind in "mMO" and not isinstance(y[0], str | bytes):
         raise ValueError(
-            f"Unknown label type: y has the dtype object and labels such as {y[0]!r}. Convert them "
-            "to numbers, booleans or strings, for instance with `y.astype(int)`."
+            f"Unknown label type: y has the dtype {y.dtype} and labels such as {y[0]!r}. Convert "
+            "them to numbers, booleans or strings, for instance with `y.astype(int)`."
         )
     if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
         check_classification_targets(y)

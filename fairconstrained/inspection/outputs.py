@@ -196,7 +196,7 @@ class Outputs:
         try:
             scores = np.asarray(output, dtype=float)
         except (TypeError, ValueError) as error:
-            raise ValueError(f"{where} must return numbers: {error}.") from error
+            raise ValueError(f"{where} must hold numbers: {error}.") from error
         if scores.ndim == 2 and scores.shape[1] == 1:
             scores = scores[:, 0]
         if scores.shape[1:] != (n_classes,) and (scores.ndim != 1 or n_classes > 2):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 
-from fairconstrained.plotting.style import MARKERS, Axes, Line2D, line_style, style_axes
+from fairconstrained.plotting.style import MARKERS, Axes, Line2D, line_style, plain_text, style_axes
 from fairconstrained.solvers.result import Result, Trace
 from fairconstrained.utils.arguments import check_finite, check_option, check_positive
 from fairconstrained.utils.arrays import Array
@@ -130,7 +130,7 @@ class ConvergenceDisplay:
         self.lines_: dict[str, list[Line2D]] = {}
         for i, (name, trace) in enumerate(self.traces.items()):
             style = {  # later lines are thinner and do not hide the earlier ones
-                **line_style(i), "label": name, "marker": MARKERS[i % len(MARKERS)],
+                **line_style(i), "label": plain_text(name), "marker": MARKERS[i % len(MARKERS)],
                 "linewidth": 1.4 + 1.4 * (1.0 - (i + 1) / len(self.traces)), "markersize": 5.5,
                 "markeredgecolor": "white", "markeredgewidth": 0.5, "zorder": 3.0 + 0.01 * i,
                 "markevery": (0.04 * (i % 3), 0.12),  # as shares of the diagonal of the axes

@@ -254,7 +254,8 @@ class GroupMetricsDisplay(style.AxesDisplay):
         from matplotlib import lines
 
         n = len(self.tables)
-        looks = [_style(m, n) | {"label": name} for m, name in enumerate(self.tables) if n > 1]
+        names = [style.plain_text(name) for name in self.tables] if n > 1 else []
+        looks = [_style(m, n) | {"label": name} for m, name in enumerate(names)]
         looks = [look | {"linestyle": "none"} for look in looks]
         if self.confidence is not None:
             label = f"{100.0 * self.confidence:g}% confidence interval"

@@ -309,9 +309,9 @@ class FairnessPathDisplay(style.AxesDisplay):
         i = len(self.points_)
         look = {
             "color": style.COLOURS[1 + i % (len(style.COLOURS) - 1)],
-            "marker": style.MARKERS[1 + i % (len(style.MARKERS) - 1)],
+            "marker": style.MARKERS[1 + i % (len(style.MARKERS) - 1)], "zorder": 3.5,
             "linestyle": ("--", "-.", ":")[i % 3], "linewidth": 1.0, "markersize": 7.0,
-            "markeredgecolor": "white", "markeredgewidth": 0.6, "zorder": 3.5, "label": name,
+            "markeredgecolor": "white", "markeredgewidth": 0.6, "label": style.plain_text(name),
         }  # fmt: skip
         (self.points_[name],) = self.ax_.plot(*places.T, **{**look, **kw})
         self._set_limits()

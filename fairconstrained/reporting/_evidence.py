@@ -157,7 +157,7 @@ class Evidence:
         rows = self.rows
         strata = rows.groups.attributes[0].columns if rows.groups.stratified else ()
         groups = [
-            np.append(part.names.astype(str), "unknown")[part.codes]
+            np.array([*map(str, part.names), "unknown"])[part.codes]
             for part in (*rows.groups.columns, *strata)
         ]
         models = {name: output.model for name, output in rows.outputs.items()}

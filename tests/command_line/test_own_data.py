@@ -56,7 +56,7 @@ ENDS = {"report": ".html", "model": ".skops", "json": ".json", "path": ".png"}
 def test_a_joblib_model_parquet_and_zero_one_targets(table, tmp_path, capsys):
     table["granted"] = (table["granted"] == "yes").astype(float)
     file, model = tmp_path / "data.parquet", tmp_path / "model.joblib"
-    table.to_parquet(file)
+    table.set_index("group").to_parquet(file)
     arguments = [str(file), "--target", "granted", "--sensitive", "group", "--model", str(model)]
     assert main(arguments) == 0
     assert "Positive class: granted = 1" in capsys.readouterr().out

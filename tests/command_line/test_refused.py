@@ -1,5 +1,6 @@
 """What the command line refuses, in one line, before anything is fitted."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -41,6 +42,7 @@ COLUMNS = [
     ({}, BY_GROUP, "has 2 values (no, yes). Name the favourable one, as --positive no or --pos"),
     ({}, [*BY_GROUP, "--positive", "maybe"], "has only the 2 values (no, yes)"),
     ({"granted": "yes"}, BY_GROUP, "must have two values; it has yes only"),
+    ({"granted": np.nan}, BY_GROUP, "must have two values; it has missing values only"),
     (
         {"granted": np.resize(["yes", "no", "perhaps"], N_ROWS)},
         BY_GROUP,
@@ -48,11 +50,7 @@ COLUMNS = [
         "--positive no or --positive perhaps or --positive yes.",
     ),
     ({}, ["--target", "kind", "--positive", "low", "--sensitive", "name"], "has 580 values"),
-    (
-        {},
-        ["--target", "group", "--sensitive", "group"],
-        "--target group: the column is also in --sensitive",
-    ),
+    ({}, ["--target", "group", "--sensitive", "group"], "group: the column is also in --sens"),
     ({}, ["--sensitive", "group"], "Name the column to predict with --target"),
     ({"group": "x"}, YES, "all rows are in one group"),
     ({}, [*YES, "group"], "--sensitive group: the column is also in --sensitive"),
@@ -73,8 +71,7 @@ def test_columns(file, table, capsys, change, arguments, message):
 @pytest.mark.cases(len(TEXTS))
 @pytest.mark.parametrize(("text", "message"), TEXTS)
 def test_files_of_text(file, tmp_path, capsys, text, message):
-    with open(file, "w") as stream:
-        stream.write(text)
+    Path(file).write_text(text)
     assert main(asked(file)) == 1
     assert message in capsys.readouterr().err
 
@@ -82,9 +79,9 @@ def test_files_of_text(file, tmp_path, capsys, text, message):
 def test_files_that_cannot_be_read(tmp_path, capsys):
     missing, broken = str(tmp_path / "none.csv"), tmp_path / "broken.parquet"
     broken.write_text("no parquet")
-    for path, message in (
-        (missing, f"There is no file {missing}:"),
-        (str(broken), "cannot be read as CSV or Parquet"),
-    ):
-        assert main(asked(path)) == 1
-        assert message in capsys.readouterr().err
+    (cut := tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n")[:-9])
+    assert main(asked(missing)) == 1
+    assert f"There is no file {missing}:" in capsys.readouterr().err
+    for path in (broken, cut):
+        assert main(asked(str(path))) == 1
+        assert f"{path} cannot be read as CSV or Parquet" in capsys.readouterr().err

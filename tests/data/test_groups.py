@@ -40,6 +40,7 @@ NUMBERS = {
     "Int64": (pd.Series([3, 1, 2], dtype="Int64"), [1, 2, 3]),
     "boolean": (pd.Series([True, False], dtype="boolean"), [False, True]),
     "polars bool": (pl.Series([True, False]), [False, True]),
+    "dates": ([pd.Timestamp(0), pd.Timestamp(1)],) * 2,
     "no masked entries": (np.ma.masked_array([3, 1, 2], mask=[0, 0, 0]), [1, 2, 3]),
     "sparse": (sp.csr_array(np.array([[0], [2], [0]])), [0, 2]),
 }

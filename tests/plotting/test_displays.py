@@ -73,13 +73,13 @@ def test_path_from_predictions():
 
 
 def test_other_models_can_be_added():
-    display = FairnessPathDisplay([0.1, 0.0], [0.8, 0.7], points={"one": (0.05, 0.7)}).plot()
+    display = FairnessPathDisplay([0.1, 0.0], [0.8, 0.7], points={"$one": (0.05, 0.7)}).plot()
     display.add_points("several", [[0.09, 0.77], [0.02, 0.72]])
     assert display.points_["several"].get_xdata().tolist() == [0.02, 0.09]
     assert display.line_.get_xdata().tolist() == [0.0, 0.1]
     texts = [text.get_text() for text in draw(display).ax_.get_legend().get_texts()]
-    assert texts == ["fairconstrained", "one", "several"]
-    display.add_points("far", (0.5, 0.1))
+    assert texts == ["fairconstrained", r"\$one", "several"]
+    draw(display.add_points("$^far$", (0.5, 0.1)))
     (left, right), (low, high) = display.ax_.get_xlim(), display.ax_.get_ylim()
     assert -0.01 < left <= 0.0 and right > 0.5 and low < 0.1 and high > 0.8
     lines = [display.line_, *display.points_.values()]
@@ -178,8 +178,8 @@ def test_reference_gives_the_relative_gap(results):
 
 
 def test_violations_of_zero_are_drawn_at_the_bottom():
-    display = draw(ConvergenceDisplay({"run": trace_of(0.1, 0.0, 1e-6, 0.0)}).plot())
-    shown = display.lines_["run"][1].get_ydata()
+    display = draw(ConvergenceDisplay({"$^a$": trace_of(0.1, 0.0, 1e-6, 0.0)}).plot())
+    shown = display.lines_["$^a$"][1].get_ydata()
     low, high = display.axes_[1].get_ylim()
     assert np.all((shown > low) & (shown < high))
     assert shown[1] == shown[3] < shown[2] < shown[0]

@@ -156,7 +156,7 @@ def test_page_is_self_contained_and_escaped(model, tmp_path):
 
 
 def test_notebooks_show_a_fragment(model):
-    text = fc.fairness_report(model, X, Y, GROUPS)._repr_html_()
+    text = fc.fairness_report(model, X, Y, pd.Series([(each,) for each in GROUPS]))._repr_html_()
     assert text.startswith("<div") and "<html" not in text
     assert Page(text).tags.count("svg") > 10
 
