@@ -178,11 +178,13 @@ class Growth:
         data, held, self.trees = self.data, self.held, self.estimator._trees
         self.zero_one = self.estimator.enforce == "decision"
         self.loss = self.estimator._tree_loss(data)
+        self.fits_intercept = getattr(self.estimator, "fit_intercept", True)
         # whether the held-out rows choose the number of trees, of iterations nearly feasible
         self.chooses = self.trees.early_stopping and held is not None
         self.violations: list[float] = []  # before each tree
         self.losses: list[float] = []  # on the held-out rows, after each tree
         self.outside: Array | None = None  # constraints there, where multipliers follow these
+        self.shifts = [0.0]  # of the first score, before each tree
         space = ScoreSpace([data.X])
         problem = self._problem(data, space, self.loss.term, self.constraints)
         self.elsewhere = None if held is None else self._elsewhere(held, problem)
@@ -252,8 +254,7 @@ class Growth:
 
     def _gradients(self, scores: Array, _: object) -> tuple[Array, Array]:
         """Return LightGBM's gradient and Hessian, and record the violation."""
-        scores = np.array(scores, dtype=float)  # LightGBM writes the next scores into its own array
-        total = self.loss.total
+        scores, total = self._moved(scores), self.loss.total
         slopes, curvatures = self.loss.derivatives(scores)
         self.curvatures = curvatures
 
@@ -262,9 +263,15 @@ class Growth:
 
         gradient, factor = self.lagrangian.step(scores, metric, self.outside)
         gradient *= total
-        gradient[: len(slopes)] += slopes * self.weight[: len(slopes)]
         hessian = np.maximum(curvatures, _LEAST_HESSIAN)
         hessian *= self.weight if factor == 1.0 else factor * self.weight
+        # What moves all scores alike is no reason to split, and LightGBM, which penalises the
+        # values of leaves, may not split at all because of it. The first score makes this move.
+        moves = gradient / hessian
+        common = self.fits_intercept * (max(moves.min(), 0.0) + min(moves.max(), 0.0))
+        gradient -= common * hessian
+        self.shifts.append(self.shifts[-1] - float(self.trees.learning_rate) * common)
+        gradient[: len(slopes)] += slopes * self.weight[: len(slopes)]
         needed = self.zero_one or self.held is not None
         self.violations.append(self._violation(scores) if needed else np.nan)
         return gradient, hessian
@@ -284,7 +291,7 @@ class Growth:
         trees = Trees(
             self.booster,
             kept,
-            self.loss.first_score,
+            self.loss.first_score + self.shifts[kept],
             self.loss.objective_name,
             categories=tree_parameters.plain_categories(self.estimator),
             num_threads=tree_parameters.thread_count(self.trees.n_jobs),
@@ -292,7 +299,7 @@ class Growth:
             monotone=self.trees.monotone_constraints is not None,
         )
         values = trees.values()
-        if not getattr(self.estimator, "fit_intercept", True):
+        if not self.fits_intercept:
             values = values[:-1]
         whole = self.held is None and kept == len(self.violations) - 1
         return Grown(
@@ -304,6 +311,10 @@ class Growth:
             self.data.convention.threshold,
         )
 
+    def _moved(self, scores: Array) -> Array:
+        """Return LightGBM's scores from the first score; it writes the next ones into its array."""
+        return np.add(scores, self.shifts[-1], dtype=float)
+
     def _violation(self, scores: Array) -> float:
         if self.outside is None:
             return self.lagrangian.violation(scores)
@@ -311,7 +322,7 @@ class Growth:
 
     def _measure_held(self, scores: Array, _: object) -> tuple[str, float, bool]:
         assert self.elsewhere is not None
-        w = np.append(scores, self.lagrangian.auxiliary)[: self.elsewhere.n_variables]
+        w = np.append(self._moved(scores), self.lagrangian.auxiliary)[: self.elsewhere.n_variables]
         at = self.elsewhere.at(w)
         self.losses.append(at.objective)
         if self.elsewhere.constraints:
@@ -319,7 +330,7 @@ class Growth:
         return "loss", self.losses[-1], False
 
     def _measure_last(self, scores: Array, _: object) -> tuple[str, float, bool]:
-        self.scores = np.array(scores, dtype=float)
+        self.scores = self._moved(scores)
         self.violations.append(self._violation(self.scores))
         return "violation", self.violations[-1], False
 

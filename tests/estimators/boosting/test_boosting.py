@@ -188,8 +188,7 @@ def test_what_is_set_anyway_may_be_given():
 def test_trees_whose_predictions_meet_the_bound_are_kept_as_they_are():
     X, y, groups = data = rows(4000)
     clf = fitted("error_rate_parity", data, kappa=0.05, enforce="decision", n_estimators=40)
-    search = clf.decision_search_
-    assert search.met and search.n_solves == 0
+    assert clf.decision_search_.met and clf.decision_search_.n_solves == 0
     wrong = clf.predict(X) != y
     assert abs(wrong[groups == 0].mean() - wrong[groups == 1].mean()) <= 0.05
     assert 30 < clf.n_estimators_ <= 40
@@ -215,7 +214,7 @@ def test_a_path_refits_the_same_trees():
         _ = path.coefs
 
 
-GIVEN = {"bounded_group_loss": fc.BoundedGroupLoss(0.5)}  # its kappa is a loss
+GIVEN = {"bounded_group_loss": fc.BoundedGroupLoss(0.5), "coverage": fc.Coverage(0.3)}
 
 
 @pytest.mark.parametrize("name", fc.constraints.CLASSIFIER_CONSTRAINTS)
@@ -223,6 +222,7 @@ def test_bounds_on_predictions_hold_or_are_reported(name):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         clf = fitted(GIVEN.get(name, name), kappa=0.05, enforce="decision")
+    assert clf.n_estimators_ > 1
     search = clf.decision_search_
     if not search.met or search.constant:
         kinds = fc.InfeasibleConstraintWarning, fc.ConstantDecisionWarning
