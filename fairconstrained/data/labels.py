@@ -107,7 +107,8 @@ def encoded(labels: Array, classes: Array) -> Array:
     """Return labels of given classes as in a fit: -1 and +1 of two, 0, 1, ... of several."""
     if len(classes) == 2:
         return np.where(labels == classes[1], 1.0, -1.0)
-    return np.searchsorted(classes, labels).astype(float)
+    order = np.argsort(classes)
+    return order[np.searchsorted(classes, labels, sorter=order)].astype(float)
 
 
 def class_weights(

@@ -154,6 +154,21 @@ class TrainingData:
         """The position among the classes of every row's class."""
         return positions_of(self.y, len(self.classes))
 
+    def by_size(self) -> TrainingData:
+        """Return the rows with several classes by their weight, those of equal weight by row.
+
+        Sums over classes in the order of their names would round otherwise with other names, and a
+        search would end at another model.
+        """
+        if not self.several_classes:
+            return self
+        k, n = self.class_positions, len(self.classes)
+        first = [np.argmax(k == each) for each in range(n)]
+        order = np.lexsort((first, -np.bincount(k, self.sample_weight, minlength=n)))
+        weights = None if self.class_weight is None else self.class_weight[order]
+        y = np.argsort(order)[k].astype(self.y.dtype)
+        return replace(self, y=y, classes=self.classes[order], class_weight=weights)
+
     def one_versus_rest(self, k: int) -> TrainingData:
         """Return the rows with the label +1 for class k of several and -1 for all others."""
         name = self.classes.tolist()[k]

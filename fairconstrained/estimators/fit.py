@@ -30,6 +30,7 @@ from fairconstrained.penalties import Penalty, Zero
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
+from fairconstrained.terms.classes import class_terms
 from fairconstrained.utils.arguments import check_kappa
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import set_fitted
@@ -352,11 +353,24 @@ class Fit:
                 self.constraints, self.problem.constraints, self.data.asked
             ),
         }
+        if self.data.several_classes:
+            attributes["multipliers_"] = self._in_order_of_classes(solution.result.multipliers)
         if self.held_out is not None:
             attributes |= self.held_out.attributes
         if self.split is not None and self.split[1].positions is not None:
             attributes["validation_indices_"] = np.unique(self.split[1].positions)
         set_fitted(estimator, attributes)
+
+    def _in_order_of_classes(self, multipliers: Array) -> Array:
+        """Return multipliers of constraints on classes by size in the order of `classes_`."""
+        ranks = np.argsort(np.argsort(self.data.classes))
+        parts = enumerate(class_terms(part.term) for part in self.problem.constraints)
+        each = [(i, ranks[k], t.n_outputs) for i, terms in parts for k, t in enumerate(terms)]
+        if not each:
+            return multipliers
+        part, rank, outputs = np.transpose(each)
+        order = np.lexsort((np.repeat(rank, outputs), np.repeat(part, outputs)))
+        return np.append(multipliers[order], multipliers[len(order) :])
 
 
 def moved_variables(problem: Problem, w: Array, by: float) -> Array:

@@ -108,6 +108,9 @@ class LinearScores(FairEstimator):
         convention = fit.data.convention
         assert isinstance(model, LinearModel)
         coef, intercept = feature_map.fold(*model.coefficients(w))
+        if fit.data.several_classes:
+            order = np.argsort(fit.data.classes)
+            coef, intercept = coef[order], intercept[order]
         scale = np.ones(feature_map.n_features)  # where the penalty is in the units of X
         if fit.problem.domain.whole_space and model.scale is not None:
             scale[feature_map.kept] = model.scale[: len(feature_map.kept)]
@@ -129,6 +132,9 @@ class LinearScores(FairEstimator):
         if coef.shape != (n_rows, feature_map.n_features):
             return None
         intercept = getattr(self, "intercept_", np.zeros(1))  # rankers have none
+        if fit.data.several_classes:
+            order = np.searchsorted(np.sort(fit.data.classes), fit.data.classes)
+            coef, intercept = coef[order], intercept[order]
         shown = convention.sign * coef, convention.fitted(intercept)
         coef, intercept = feature_map.unfold(*shown)
         return model.variables(coef, intercept) if coef.size == model.n_coefficients else None

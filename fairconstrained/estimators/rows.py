@@ -348,7 +348,7 @@ def check_rows(
         given_queries(estimator, passed[-1], "fit")
     check_options(estimator)
     narrow = not path and constraint_data is None and estimator._reads_by_atom()
-    data = TrainingData.check(estimator, *passed, narrow=narrow)
+    data = TrainingData.check(estimator, *passed, narrow=narrow).by_size()
     data = replace(data, convention=score_convention(estimator, data))
     if constraint_data is not None:
         data = replace(data, constraint_data=(*check_three(constraint_data), None))

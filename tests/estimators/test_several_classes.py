@@ -118,15 +118,21 @@ def test_bounds_on_predictions_are_met(constraint):
     kappa = 0.02 if isinstance(constraint, str) else 0.05
     clf = fitted(constraint, enforce="decision", kappa=kappa)
     search = clf.decision_search_
-    assert search.met
-    assert search.violation == 0.0
+    assert search.met and search.violation == 0.0
     assert_allclose(search.accuracy, clf.score(X, Y), atol=1e-12)
-    assert not search.constant
     assert clf.score(X, Y) > one_hot(Y).mean(axis=0).max() + 0.05
     if constraint == "demographic_parity":
         gap = np.ptp(rates(one_hot(clf.predict(X))), axis=0).max()
         assert gap <= 0.02 + 1e-9
         assert_allclose(clf.decision_gap_, gap, atol=1e-9)
+
+
+def test_names_of_classes_do_not_matter():
+    def of_names(names):
+        data = X[:400], names[CODES[:400]], GROUPS[:400]
+        return fitted("equalized_odds", *data, enforce="decision").predict_proba(X)
+
+    assert_allclose(of_names(np.array([*"cab"]))[:, [2, 0, 1]], of_names(NAMES), atol=1e-12)
 
 
 def test_the_largest_probability_is_predicted():
