@@ -66,6 +66,21 @@ class Sample:
         """The number of rows; with weights that differ, the effective sample size."""
         return min(1.0 / float(self.squares.sum()), float(self.n_rows))
 
+    def selected(self, scores: Scores) -> tuple[Sample, float]:
+        """Return the sample of the selected rows, and their share of the weight."""
+        if isinstance(scores, ShardedScores):
+            weight, counts = (each[self.rows, 0] for each in scores.above(_DECISION))
+            weight = self.weight * weight / scores.model.totals[scores.model.atoms[self.rows]]
+        else:
+            chosen = scores[self.rows] > 0.0
+            weight, counts = self.weight * chosen, self.repeats * chosen
+        share = float(weight.sum())
+        unit = max(share, np.finfo(float).tiny)
+        equal = np.isclose(self.size, self.n_rows)
+        # where the weights of an atom differ those of its selected rows are not known: a bound
+        squares = self.squares * (counts / self.repeats if equal else counts > 0)
+        return Sample(self.rows, weight / unit, counts, squares / unit**2), share
+
     def rates(self, scores: Scores, thresholds: Array) -> Array:
         """Return the weighted share of the rows with the event for every threshold."""
         return self._with_event(scores, thresholds, self.weight)
@@ -124,6 +139,25 @@ class Claim:
     thresholds: Array | None = field(default_factory=lambda: _DECISION)
     ranks: tuple[float, float] = (0.0, 1.0)  # the rates are clipped to this range
     one_output: bool = True  # whether it is one output of the constraint's term, of the same name
+    # the labels, where the rates are those of positive labels among the selected rows, (n_rows,)
+    labels: Array | None = None
+
+    def given(self, scores: Scores) -> tuple[Claim, Scores]:
+        """Return the claim with what is to be tested for a model, and the scores of the events.
+
+        Given which rows are selected, their positive labels are binomial: precisions are rates of
+        these rows, with labels as scores. Without any there is no such rate, and no test accepts.
+        """
+        if self.labels is None:
+            return self, scores
+        samples, selected = zip(*(sample.selected(scores) for sample in self.samples), strict=True)
+        if not min(selected):
+            return replace(self, bound=-np.inf, labels=None), scores
+        share = self.share
+        if share is not None:
+            inside, outside = np.multiply(selected, (share, 1.0 - share)).tolist()
+            share = inside / (inside + outside)
+        return replace(self, samples=samples, share=share, labels=None), self.labels
 
     def accepts(self, scores: Scores, delta: float) -> bool:
         """Return whether the statement is accepted with an error of at most delta."""
@@ -164,7 +198,8 @@ class Claim:
     @property
     def of_decisions(self) -> bool:
         """Whether the rates are those of positive predictions, not of wrong ones."""
-        return not any((sample.weight < 0.0).any() for sample in self.samples)
+        flipped = any((sample.weight < 0.0).any() for sample in self.samples)
+        return self.labels is None and not flipped
 
     def at_constant(self, decision: bool) -> float:
         """Return the left-hand side less b, if all predictions are positive or all negative."""
@@ -174,7 +209,8 @@ class Claim:
     def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> Self:
         """Return the claim on some rows of the data, with positions among all rows if `moved`."""
         samples = tuple(sample.on_rows(data, rows, moved=moved) for sample in self.samples)
-        return replace(self, samples=samples)
+        labels = data.y if moved and self.labels is not None else self.labels
+        return replace(self, samples=samples, labels=labels)
 
     def _until_next(self, rates: Array, scores: Scores) -> Array:
         """Return the least rate between each threshold and the next one; rates fall with them.
@@ -225,6 +261,8 @@ class Claim:
         With `decide` it is a number that is at most 0 where the statement is accepted: for two
         rates, how far their counts are from the critical region.
         """
+        if self.bound == -np.inf:  # there is no rate: see `given`
+            return np.inf
         # with equal weights counts are binomial
         exact = all(np.isclose(sample.size, sample.n_rows) for sample in self.samples)
         if not exact or (len(line) > 1 and min(line) > ROUNDING):

@@ -334,10 +334,10 @@ class PredictiveParity(RateParity):
     ratio: ClassVar[None] = None  # type: ignore[misc]  # a precision may be 0
 
     rates_compared = ("precision",)
-    cannot_be_tested = "the rows of a precision depend on the model, and tests are of given rows"
 
-    def _bounded(self, rates: list[Any], families: measures.Families) -> measures.Compared:
-        return replace(super()._bounded(rates, families), kind=Precisions.compared)
+    def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
+        compared = super()._compared(y, groups, weight)
+        return replace(compared, kind=Precisions.compared, claimed={"labels": y})
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' shares of the weight by label, in whose rates precisions are."""

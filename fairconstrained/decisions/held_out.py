@@ -144,7 +144,7 @@ def _scored(
 ) -> Iterator[tuple[Claim, Any]]:
     """Yield all claims with the scores of their rows; the last parts may have none."""
     for scores, some in zip(scores_of(parts[: len(claims)], w), claims, strict=True):
-        yield from ((claim, scores) for claim in some)
+        yield from (claim.given(scores) for claim in some)
 
 
 def predicts_positive(part: CompositeFunction, w: Array) -> bool:

@@ -116,9 +116,9 @@ def search_with_confidence(
 ) -> tuple[DecisionSearch, Certificate]:
     r"""Return the most accurate model whose constraints hold with confidence, and the certificate.
 
-    Candidates are found on the training rows, the first ones farthest below the bound, on lines of
-    a few models, so that each is little nearer to the bound than the one before. They are tested on
-    the held-out rows in that order, each with error delta = 1 - confidence, up to the first that
+    Candidates are found on the training rows, on lines of a few models, so that each is little
+    nearer to the bound than the one before. They are tested on the held-out rows, those first that
+    are safest on the training rows, each with error delta = 1 - confidence, up to the first that
     is rejected. A candidate is accepted if every statement is, by an exact test, see
     :class:`~fairconstrained.constraints.claims.Claim`. The probability that a candidate that
     violates a constraint is accepted is at most delta: the first of these in the order is accepted
@@ -197,10 +197,11 @@ class Margins:
         for part, scores, training, claims in each:
             rows = []
             for before, after in zip(training, claims, strict=True):
-                deviation = before.deviation(scores)
+                claim, events = before.given(scores)
+                deviation = claim.deviation(events)
                 tested = deviation * after.deviation() / before.deviation()
                 width, noise = norm.isf(delta) * tested, np.hypot(deviation, tested)
-                rows.append((width, noise, before.room(scores)))
+                rows.append((width, noise, claim.room(events)))
             if [claim.name for claim in training] != list(part.term.names):  # the widest for all
                 width, noise, room = np.transpose(rows or [(0.0, 0.0, 0.0)])
                 rows = [(width.max(), noise.max(), room.min())] * part.term.n_outputs
@@ -234,7 +235,7 @@ def _safer_models(
     margins: Margins,
     delta: float,
 ) -> Iterator[DecisionSearch]:
-    """Yield models whose decisions are below the bound, by margins in falling order.
+    """Yield models whose decisions are below the bound, the safest on the training rows first.
 
     Before the first of them there are models between it and the constant one, whose rates vary
     less, where the limits on the training rows show that they are as safe.
@@ -244,14 +245,18 @@ def _safer_models(
         shift = margins.shifts(deviations)
         if not shifts or not np.allclose(shift, shifts[-1], rtol=0.0, atol=1e-3):
             shifts.append(shift)
-    models = (model for model in task.below(plain, shifts) if model.met and not model.constant)
-    first = next(models, None)
-    if first is None:
-        return
     search, error = task.candidates(), _SAFE * delta
-    safe = held_out.risk(task.problem, first.w, error)
+
+    def risk(w: Array) -> float:
+        return held_out.risk(task.problem, w, error)
+
+    # A gap of few selected rows may be small by chance: the largest margin need not be the safest.
+    models = [model for model in task.below(plain, shifts) if model.met and not model.constant]
+    models.sort(key=lambda model: risk(model.w))
+    if not models:
+        return
+    first, safe = models[0], risk(models[0].w)
     for model in search.towards_constant(search.evaluate(first.w), _SHARES):
-        if held_out.risk(task.problem, model.w, error) <= safe:
+        if risk(model.w) <= safe:
             yield plain.with_model(model)
-    yield first
     yield from models

@@ -234,7 +234,7 @@ def test_constraints_that_cannot_be_tested(constraint):
 ON_RATES = [
     fc.DemographicParity(0.15, against="overall"),
     fc.DisparateImpact(0.6),
-    constraints.ErrorRateParity(0.1),
+    constraints.PredictiveParity(0.15),
     constraints.BoundedGroupLoss(0.25),
     constraints.IntersectionalLossParity(0.06),
     constraints.ROCParity(0.2, n_thresholds=30),
