@@ -336,10 +336,8 @@ FEW_ROWS = 10
 """Smaller groups are not divided separately."""
 
 
-def split(
-    data: TrainingData, share: float, random_state: RandomState
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows to train on, a share of other rows, and the positions of the latter.
+def split(data: TrainingData, share: float, random_state: RandomState) -> Split:
+    """Return the rows to train on, and a share of other rows.
 
     The share is taken of every group and label, as nearly as their rows allow; of every label where
     groups and labels have fewer than ten rows each on average, or groups are known in probability.
@@ -355,10 +353,8 @@ def split(
     return divided(data, by_first_row(cells), share, random_state)
 
 
-def divided(
-    data: TrainingData, cells: Array, share: float, random_state: RandomState
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows without a share of every cell, that share, and its positions.
+def divided(data: TrainingData, cells: Array, share: float, random_state: RandomState) -> Split:
+    """Return the rows without a share of every cell, and that share.
 
     Rows of one query stay together, and so does a row that is listed for several groups.
     """
@@ -371,8 +367,7 @@ def divided(
     for cell in range(cells.max(initial=-1) + 1):
         inside = random.permutation(np.unique(units[cells == cell]))
         held[inside[: min(max(round(share * len(inside)), 1), len(inside) - 1)]] = True
-    kept, out = np.flatnonzero(~held[units]), np.flatnonzero(held[units])
-    return data.take(kept), data.take(out), out
+    return data.take(np.flatnonzero(~held[units])), data.take(np.flatnonzero(held[units]))
 
 
 def _without_a_class(data: TrainingData, queries: Queries) -> Array:

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint, FreeScores
 from fairconstrained.constraints.claims import Claim
-from fairconstrained.data.validation import FEW_ROWS, TrainingData, divided
+from fairconstrained.data.validation import FEW_ROWS, Split, TrainingData, divided
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
@@ -158,8 +158,8 @@ def hold_out(
     share: float | str,
     random_state: RandomState,
     constraints: Sequence[Constraint],
-) -> tuple[TrainingData, TrainingData, Array]:
-    """Return the rows to train on, the held-out rows, and the positions of the latter.
+) -> Split:
+    """Return the rows to train on, and the held-out rows.
 
     The share is taken of every group; "auto" takes that of `expected_share`. Labels are left to
     chance, so that given their number the held-out rows of a group are a sample from the population

@@ -70,7 +70,7 @@ class TreeScores(FairEstimator):
             return super()._split(data, others)
         follows, trees = self._follows_others, self._trees
         share = trees.constraint_fraction if follows else trees.validation_fraction
-        return split(data, share, self.random_state or 0)[:2]
+        return split(data, share, self.random_state or 0)
 
     def _tree_loss(self, data: TrainingData) -> LogLoss | PairLoss:
         return LogLoss(data)

@@ -294,7 +294,7 @@ class Fit:
 
     def _half(self, path: bool) -> tuple[Fit, TrainingData]:
         """Return the fit to half of the rows of every group and label, and the other rows."""
-        (data, others, _), estimator = split(self.data, 0.5, 0), self.estimator
+        (data, others), estimator = split(self.data, 0.5, 0), self.estimator
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             rows_to_stop = estimator._split(data, None)

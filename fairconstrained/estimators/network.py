@@ -186,7 +186,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
 
     def _split(self, data: TrainingData, others: TrainingData | None) -> Split | None:
         if others is None and self._validates(len(data.y)):
-            return split(data, self.validation_fraction, self.random_state)[:2]
+            return split(data, self.validation_fraction, self.random_state)
         return super()._split(data, others)
 
     def _validates(self, n_rows: int) -> bool:

@@ -381,7 +381,7 @@ def without_held_out(
         return data, None
     check_testable(constraints)
     share, random_state, asked = estimator.holdout, estimator.random_state, data.asked
-    kept, held_out, _ = hold_out(asked, share, random_state, constraints)
+    kept, held_out = hold_out(asked, share, random_state, constraints)
     if data.constraint_data is not None:
         kept = replace(data, constraint_data=(*data.constraint_data[:3], kept.positions))
     return kept, held_out

@@ -157,9 +157,9 @@ def unfitted():
 
 def test_a_share_of_every_cell_is_held_out():
     X, signs, groups, data = unfitted()
-    kept, held, rows = split(data, 0.25, 0)
+    kept, held = split(data, 0.25, 0)
     assert len(kept.y) + len(held.y) == 500
-    assert_array_equal(held.X, X[rows])
+    assert_array_equal(held.X, X[held.positions])
     for group, label in product((0, 1), (-1, 1)):
         size = np.sum((groups == group) & (signs == label))
         mine = np.sum((held.groups.codes == group) & (held.y == label))
@@ -178,9 +178,9 @@ def test_labels_and_groups_by_chance_where_all_rows_are_compared_with(constraint
     X, _, groups, data = unfitted()
     sizes, positives = set(), set()
     for seed in range(5):
-        kept, held, rows = hold_out(data, 0.4, seed, [constraint])
+        kept, held = hold_out(data, 0.4, seed, [constraint])
         assert len(kept.y) + len(held.y) == 500
-        assert_array_equal(held.X, X[rows])
+        assert_array_equal(held.X, X[held.positions])
         sizes.add(tuple(np.bincount(held.groups.codes)))
         positives.add(int(np.sum(held.y > 0)))
     assert len(positives) > 1 and (len(sizes) > 1) == groups_by_chance
