@@ -105,12 +105,14 @@ def constraints_of(estimator: Any, data: TrainingData) -> list[Constraint]:
         if constraint.needs_queries or (constraint.needs_labels and unlabelled):
             lacks = "queries" if constraint.needs_queries else "labels"
             raise ValueError(f"constraint_data has no {lacks}, and {constraint!r} needs them.")
-    if any(constraint.needs_groups for constraint in given) and data.asked.groups is None:
+    by_group = getattr(estimator, "per_group", False)
+    needed = by_group or any(constraint.needs_groups for constraint in given)
+    if needed and data.asked.groups is None:
+        asks = "per_group=True" if by_group else f"constraint={estimator.constraint!r}"
         passed = "sensitive_features to fit (in pipelines and searches by metadata routing)"
         passed = passed if asked is None else "them as the third part of constraint_data"
         raise ValueError(
-            f"constraint={estimator.constraint!r} needs groups: pass {passed}, or name columns of "
-            "X in sensitive_columns."
+            f"{asks} needs groups: pass {passed}, or name columns of X in sensitive_columns."
         )
     if any(constraint.takes_kappa for constraint in given):
         check_kappa(kappa)

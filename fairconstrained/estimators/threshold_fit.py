@@ -321,16 +321,8 @@ class ThresholdFit:
 
 
 def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
-    """Return an estimator's constraints with its kappa where they have none.
-
-    A ValueError says that there are no groups, or that a constraint brings rows of its own.
-    """
+    """Return an estimator's constraints; raise a ValueError if one brings rows of its own."""
     constraints = constraints_of(estimator, data)
-    if estimator.per_group and data.groups is None:
-        raise ValueError(
-            "per_group=True needs groups: pass sensitive_features to fit (in pipelines and "
-            "searches by metadata routing), or name columns of X in sensitive_columns."
-        )
     for constraint in constraints:
         if getattr(constraint, "reference", None) is not None:
             raise ValueError(
