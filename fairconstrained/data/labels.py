@@ -111,6 +111,14 @@ def encoded(labels: Array, classes: Array) -> Array:
     return order[np.searchsorted(classes, labels, sorter=order)].astype(float)
 
 
+def class_position(argument: str, label: object, names: list[Any]) -> int:
+    """Return the position of a class that an argument names."""
+    if label not in names:
+        has = f"y has {sorted(names)}"
+        raise ValueError(f"{argument} names the class {label!r}, which y does not have; {has}.")
+    return names.index(label)
+
+
 def class_weights(
     class_weight: ClassWeight, classes: Array, y: Array, sample_weight: Array
 ) -> Array | None:
@@ -126,14 +134,10 @@ def class_weights(
     if not isinstance(class_weight, Mapping):
         raise ValueError(f"{_CLASS_WEIGHT}; got {class_weight!r}.")
     for label, weight in class_weight.items():
-        if label not in names:
-            raise ValueError(
-                f"class_weight names the label {label!r}, which y does not have; y has "
-                f"{sorted(names)}."
-            )
+        position = class_position("class_weight", label, names)
         if not (is_number(weight, Real) and 0.0 < weight < np.inf):
             raise ValueError(f"{_CLASS_WEIGHT}; the label {label!r} has {weight!r}.")
-        weights[names.index(label)] = weight
+        weights[position] = weight
     return weights
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils._param_validation import validate_parameter_constraints
 
+from fairconstrained.data.labels import class_position
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.estimators.classifier import ConstrainedClassifier
@@ -202,12 +203,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         return 0 if self.priority is None else self._position("priority", self.priority)
 
     def _position(self, argument: str, label: object) -> int:
-        names = self.classes_.tolist()
-        if label not in names:
-            raise ValueError(
-                f"{argument} names the class {label!r}, which y does not have; y has {names}."
-            )
-        return names.index(label)
+        return class_position(argument, label, self.classes_.tolist())
 
     def _bounds(self, function: ScalarFunction) -> Array:
         """Return kappa_k, infinite for the priority class and classes that have none."""
