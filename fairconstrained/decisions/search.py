@@ -12,7 +12,7 @@ import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch, ClassCandidateSearch
 from fairconstrained.decisions.new_rows import ExpectedGap
-from fairconstrained.decisions.smooth_rounds import ANCHOR, SmoothRounds
+from fairconstrained.decisions.smooth_rounds import ANCHOR, N_ROUNDS, SmoothRounds
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
     GeneralizationWarning,
@@ -27,7 +27,6 @@ from fairconstrained.solvers import Result, default_solver
 from fairconstrained.terms.classes import MultinomialLoss
 from fairconstrained.utils.arrays import ROUNDING, Array
 
-_N_ROUNDS = 7  # in which sigmoids get narrower
 _MORE_ROUNDS = 8  # at most, while models get better, or no round has ended at the bound
 _SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
 _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
@@ -303,8 +302,8 @@ def _run_rounds(
     The models are added to those seen.
     """
     start = _promising(seen) if start.constant else start
-    rounds, merits, feasible = SmoothRounds(search, start, _N_ROUNDS, anchor), [-np.inf] * 3, False
-    for k in range(_N_ROUNDS + _MORE_ROUNDS):
+    rounds, merits, feasible = SmoothRounds(search, start, anchor), [-np.inf] * 3, False
+    for k in range(N_ROUNDS + _MORE_ROUNDS):
         if k == _FIRST_ROUNDS:
             rounds.restart(_promising(seen))
         merits.append(search.best.merit)
@@ -314,7 +313,7 @@ def _run_rounds(
         model = rounds.next()
         feasible |= model.met and not model.constant
         seen += [model, search.add(model)]
-    return _N_ROUNDS + _MORE_ROUNDS
+    return N_ROUNDS + _MORE_ROUNDS
 
 
 def _ahead(search: CandidateSearch, seen: Sequence[Candidate]) -> bool:

@@ -25,6 +25,7 @@ from fairconstrained.terms.classes import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.arrays import Array
 
+N_ROUNDS = 7  # in which sigmoids get narrower
 _WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
 # The largest multiplier where there are cells of few rows: the accuracy that a unit of a gap may
@@ -79,15 +80,13 @@ class SmoothRounds:
     2014, algorithm 4.1). With constraints on rankings they change by the shifted constraints, and
     the loss is added to the share of errors instead of the price: scores may have to move far.
 
-    `search` has the constraints on decisions. The widths shrink in `n_rounds` rounds. `anchor`,
-    times variables over rows, is what it costs to move the scores by their spread.
+    `search` has the constraints on decisions. `anchor`, times variables over rows, is what it costs
+    to move the scores by their spread.
     """
 
-    def __init__(
-        self, search: CandidateSearch, start: Candidate, n_rounds: int, anchor: float = ANCHOR
-    ):
+    def __init__(self, search: CandidateSearch, start: Candidate, anchor: float):
         problem = search.problem
-        self.search, self.last, self.n_rounds, self.n_done = search, start, n_rounds, 0
+        self.search, self.last, self.n_done = search, start, 0
         # what maps variables to coordinates, in which the loss has the same curvature along all
         # directions and models differ by about one, and back
         sizes, triangle, size = problem.preconditioner, whitening(problem, start.w), start.spread
@@ -118,7 +117,7 @@ class SmoothRounds:
 
     def next(self) -> Candidate:
         """Return the model of the next round."""
-        share = min(self.n_done / (self.n_rounds - 1), 1.0)
+        share = min(self.n_done / (N_ROUNDS - 1), 1.0)
         width = _WIDTHS[0] ** (1.0 - share) * _WIDTHS[1] ** share
         width *= max(self.last.spread, _LEAST)
         # its outputs are the objective's parts and the smooth constraints
@@ -200,8 +199,7 @@ def smooth_rates(term: CellMeans, rows: Array) -> CellMeans:
     indices, lengths = term.cells.indices, np.diff(term.cells.indptr)
     sizes = np.bincount(indices, np.repeat(rows, lengths), minlength=term.n_statistics)
     smallest, inside = np.full(term.n_rows, rows.sum()), lengths > 0
-    if inside.any():
-        smallest[inside] = np.minimum.reduceat(sizes[indices], term.cells.indptr[:-1][inside])
+    smallest[inside] = np.minimum.reduceat(sizes[indices], term.cells.indptr[:-1][inside])
     return replace(term, function=Sigmoid(), signs=smallest**_RATE)
 
 
