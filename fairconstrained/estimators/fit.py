@@ -189,14 +189,10 @@ class Fit:
         """Return mean loss, with a penalty or none, and constraints on other rows, as trained."""
         model = self.model.on(data.X)
         objective = rows.loss_part(self.estimator, model, data).add(penalty or Zero())
-        if not self.constraints:
-            return Problem(objective)
         model, data = rows.asked_of(model, data)
-        scores, like = self.unconstrained.on(model), self.problem.constraints
-        data = data.like(self.data.asked)
-        return Problem(
-            objective, tuple(rows.bound_parts(self.constraints, model, data, scores, like))
-        )
+        data, like = data.like(self.data.asked), self.problem.constraints
+        parts = rows.bound_parts(self.constraints, model, data, self.unconstrained.on(model), like)
+        return Problem(objective, tuple(parts))
 
     @cached_property
     def split_problems(self) -> tuple[Problem, Problem] | None:
