@@ -230,8 +230,6 @@ class TrainingData:
 
     def widened(self) -> TrainingData:
         """Return the rows with labels, codes and weights of full width, see `check`."""
-        if not self.narrow:
-            return self
         groups = None if self.groups is None else self.groups.widened()
         weight = np.ascontiguousarray(self.sample_weight)
         return replace(self, y=self.y.astype(float), groups=groups, sample_weight=weight)

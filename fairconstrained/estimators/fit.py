@@ -250,14 +250,11 @@ class Fit:
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
-        limited, first = self, result
-        if limits:
-            problem = self.problem.with_constraints([*self.problem.constraints, *limits])
-            multipliers = np.zeros(problem.n_constraints)
-            multipliers[: self.problem.n_constraints] = result.multipliers
-            limited = replace(self, problem=problem)
-            first = replace(result, multipliers=multipliers)
-        search, certificate = self.estimator._decided(limited, first)
+        problem = self.problem.with_constraints([*self.problem.constraints, *limits])
+        multipliers = np.zeros(problem.n_constraints)
+        multipliers[: self.problem.n_constraints] = result.multipliers
+        first = replace(result, multipliers=multipliers)
+        search, certificate = self.estimator._decided(replace(self, problem=problem), first)
         if stricter is not None and stricter.met and stricter.accuracy > search.accuracy:
             search = search.with_model(stricter)
         data, at = self.data.asked, self.problem.uncounted().at(search.w)

@@ -115,11 +115,10 @@ class ScoreLagrangian:
 
         With `zero_one` it is 0 if the predictions meet the constraints up to rounding.
         """
-        if not self.problem.n_constraints:
-            return 0.0
         at = self._at(scores)
-        worst = float((self._zero_one(at) if self.zero_one else at.constraints).max())
-        return 0.0 if (self.zero_one and at_most(worst)) else max(worst, 0.0)
+        values = self._zero_one(at) if self.zero_one else at.constraints
+        worst = float(values.max(initial=0.0))
+        return 0.0 if (self.zero_one and at_most(worst)) else worst
 
     def _at(self, scores: Array) -> Evaluation:
         """Return the problem at scores and the terms' own variables; the last one is kept."""
