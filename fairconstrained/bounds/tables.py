@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.isotonic import isotonic_regression
 
-from fairconstrained.bounds.fenchel import RelaxedPoint
+from fairconstrained.bounds.fenchel import TINY, RelaxedPoint
 from fairconstrained.bounds.relaxation import Lagrangian, outputs_of
 from fairconstrained.functions import Loss, Ramp, Sigmoid
 from fairconstrained.functions.base import ScalarFunction
@@ -223,7 +223,7 @@ class TableRelaxation:
 
     def _share(self, weights: Array) -> Array:
         convex = self.lagrangian.basis.convex
-        losses = np.maximum(self.weights[convex].sum(axis=0), np.finfo(float).tiny)
+        losses = np.maximum(self.weights[convex].sum(axis=0), TINY)
         return (np.abs(weights[..., ~convex, :]).sum(axis=-2) / losses).max(axis=-1)
 
     @property
