@@ -314,9 +314,7 @@ class FeatureMap:
         return len(self.groups)
 
     def expand(self, X: Any, codes: Array) -> Any:
-        """Return the features of the rows: `X` itself without cross terms, else CSR."""
-        if not self.n_groups:
-            return X
+        """Return the features of the rows with the cross terms of their groups, CSR."""
         rows = sp.csr_array(X)
         membership = sp.csr_array(
             (np.ones(rows.shape[0], rows.dtype), codes, np.arange(rows.shape[0] + 1)),
