@@ -207,10 +207,11 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     optimality_gap_ : float or None
         A proved bound on :math:`(f - f^*) / f`, with the objective f of this model and the least
         one :math:`f^*` of all linear models with these constraints on scores, however they are
-        found (and with this violation, where there is one). It is known for convex losses, an L2 or
-        elastic net penalty, and constraints on averages of sigmoids, ramps or losses, with several
-        classes where their multipliers are small; with enforce="score" and goal="accuracy". None
-        elsewhere and where no bound above zero was found; see :mod:`fairconstrained.bounds`.
+        found (and with this violation, where there is one; of a `SelectionRate` at this threshold).
+        It is known for convex losses, an L2 or elastic net penalty, and constraints on averages of
+        sigmoids, ramps or losses, with several classes where their multipliers are small; with
+        enforce="score" and goal="accuracy". None elsewhere and where no bound above zero was found;
+        see :mod:`fairconstrained.bounds`.
     optimality_gap_reason_ : str
         Why `optimality_gap_` is None; empty if it is a number.
     violation_ : float
