@@ -71,7 +71,8 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
     solver : str or Solver, default="auto"
         "auto" takes PLADA, with `batch_size` or from 10,000 rows on its steps on batches. "ipc",
         "idca", "idca-stochastic", "ipp-ssg" and "ipp-conex" cannot train networks. An object such
-        as ``PLADA.network()``, the setting of the PLADA paper, keeps its own parameters.
+        as ``PLADA.network()``, the setting of the PLADA paper, keeps its own parameters. Where
+        a run ends at a violation, the last layer is fitted once more, whatever the solver.
     beta : float or None, default=None
         The parameter `beta` of the solver, see :class:`~fairconstrained.FairLogisticClassifier`.
     batch_size : int or None, default=None
