@@ -214,8 +214,9 @@ def write_model(model: object, file: Path) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a text; that its reader, such as `head`, stops is no error."""
+    """Print a text; that its reader stops, as `head` does, or lacks a character is no error."""
+    encoding = sys.stdout.encoding or "utf-8"
     try:
-        print(text, flush=True)
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for the last flush

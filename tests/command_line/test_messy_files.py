@@ -4,6 +4,7 @@ import errno
 import json
 import os
 from decimal import Decimal
+from io import BytesIO, TextIOWrapper
 
 import joblib
 import numpy as np
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 from _support.command_line import N_ROWS, asked, printed_table, table_of_a_user
 
-from fairconstrained.__main__ import main
+from fairconstrained.__main__ import main, print_text
 
 RANDOM = np.random.default_rng(0).permutation(900_000)[:N_ROWS]
 DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N_ROWS) % 200, unit="D")
@@ -19,7 +20,7 @@ DAYS = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N_ROWS) % 200, uni
 
 def run(capsys, table, path, *more, **options):
     table.to_csv(path, **{"index": False} | options)
-    assert main(asked(str(path), *more)) == 0
+    assert main(asked(str(path), *map(str, more))) == 0
     return capsys.readouterr().out
 
 
@@ -36,11 +37,16 @@ ENCODINGS = [
 def test_encodings(table, tmp_path, capsys, written, given, read):
     table["größe"] = table["kind"].replace("high", "groß")
     model = tmp_path / "model.joblib"
-    arguments = ["--model", str(model), *given]
-    text = run(capsys, table, tmp_path / "data.csv", *arguments, encoding=written)
+    text = run(capsys, table, tmp_path / "data.csv", "--model", model, *given, encoding=written)
     assert f"Read as {read} text with the separator ','." in text
     assert "4 numeric and 2 categorical features" in text
     joblib.load(model).predict(table)  # the names are those that were written
+
+
+def test_characters_that_a_console_lacks(monkeypatch):
+    monkeypatch.setattr("sys.stdout", TextIOWrapper(console := BytesIO(), "cp1252"))
+    print_text("groß 日")
+    assert console.getvalue() == b"gro\xdf \\u65e5\n"
 
 
 def test_decimal_commas(table, tmp_path, capsys):
@@ -66,10 +72,7 @@ def test_thousands(table, tmp_path, capsys, mark, said):
     assert f"Numbers with {said} between thousands: income, wealth." in text
     again = run(capsys, plain, tmp_path / "plain.csv")
     assert "thousands" not in again
-    figures = [
-        [line for line in one.splitlines() if line.split()[1:2] == ["test"]]
-        for one in (text, again)
-    ]
+    figures = [[k for k in one.splitlines() if "test" in k.split()[1:2]] for one in (text, again)]
     assert len(figures[0]) == 2 and figures[0] == figures[1]
 
 

@@ -133,8 +133,7 @@ def test_a_file(file, tmp_path, capsys, enforce, more, met):
 
 def test_a_reader_that_stops_is_no_error(tmp_path):
     written = tmp_path / "out.json"
-    command = [sys.executable, "-m", "fairconstrained", *IMPOSSIBLE, "--check"]
-    command += ["--json", str(written)]
+    command = [sys.executable, "-m", "fairconstrained", *IMPOSSIBLE, "--check", "--json", written]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         run.stdout.close()
         assert run.stderr.read() == b""

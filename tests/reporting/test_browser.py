@@ -60,7 +60,7 @@ def reports():
         "three classes": of_classes,
         "one model, two groups": report(after, few),
         "before and after, a path": report(models, names, path=path),
-        "a long name": report({"before " * 9: before, "after " * 9: after}, few),
+        "a long name": report({"before " * 9: before, "after_" * 9: after}, few),
         "12 groups": report(models, some, constraint=several),
         "40 groups": report(models, many),
     }
@@ -99,10 +99,10 @@ def show(browser, page, width=800, medium="light"):
     browser.get(Path(page).as_uri())
 
 
-PAGES = ("one model, two groups", "before and after, a path", "12 groups", "three classes")
+PAGES = ["one model, two groups", "before and after, a path", "12 groups", "three classes"]
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, "a long name"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_is_cut_and_nothing_overlaps(name, width, browser, pages):
     for medium in ("light", "print"):  # light and dark differ in colours only
