@@ -153,8 +153,8 @@ def group_columns(values: object, name: str) -> list[Column]:
             )
         if values.ndim not in (1, 2):
             raise ValueError(
-                f"{name} must have one dimension, or two with a column per attribute; "
-                f"got {values.ndim}."
+                f"{name} must be a column, or a table with a column per attribute; got "
+                f"{f'{values.ndim} dimensions' if values.ndim else type(values.item()).__name__}."
             )
         if values.ndim == 1 and values.dtype.kind in "biufU" and values.dtype.isnative:
             return [values.astype(object) if values.dtype.kind == "U" else values]
