@@ -359,9 +359,7 @@ class Fit:
         ranks = np.argsort(np.argsort(self.data.classes))
         parts = enumerate(class_terms(part.term) for part in self.problem.constraints)
         each = [(i, ranks[k], t.n_outputs) for i, terms in parts for k, t in enumerate(terms)]
-        if not each:
-            return multipliers
-        part, rank, outputs = np.transpose(each)
+        part, rank, outputs = np.reshape(each, (-1, 3)).astype(int).T
         order = np.lexsort((np.repeat(rank, outputs), np.repeat(part, outputs)))
         return np.append(multipliers[order], multipliers[len(order) :])
 
