@@ -120,16 +120,17 @@ def _parser() -> argparse.ArgumentParser:
     column = parser.add_argument_group("for a file").add_argument
     column("--target", metavar="COLUMN", help="the column to predict")
     column("--positive", metavar="VALUE", help="its favourable value, against all others")
-    column("--sensitive", nargs="+", metavar="COLUMN", help="the columns that make the groups")
+    columns: Any = {"nargs": "+", "action": "extend", "metavar": "COLUMN", "default": []}
+    column("--sensitive", **columns, help="the columns that make the groups")
     column(
-        "--reference", nargs="+", metavar="COLUMN=VALUE", type=_pair, default=[],
+        "--reference", type=_pair, **columns | {"metavar": "COLUMN=VALUE"},
         help="the groups that impact ratios compare with (default: those selected most)",
     )  # fmt: skip
     column(
-        "--control", nargs="+", metavar="COLUMN", default=[],
+        "--control", **columns,
         help="columns of strata, such as income bands: groups are compared within each",
     )  # fmt: skip
-    column("--drop", nargs="+", metavar="COLUMN", default=[], help="columns that are no features")
+    column("--drop", **columns, help="columns that are no features")
     column("--weight", metavar="COLUMN", help="the column of the weights of the rows")
     column(
         "--encoding",

@@ -85,7 +85,7 @@ def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
         paid=[f"-$ {k:,}.50" for k in range(N_ROWS)], spent=[f"{k},5 €" for k in range(N_ROWS)],
     )  # fmt: skip
     table.loc[:9, "granted"] = "?"
-    text = run(capsys, table, tmp_path / "data.csv", "--drop", "c", "d", index=True)
+    text = run(capsys, table, tmp_path / "data.csv", "--drop", "c", "--drop", "d", index=True)
     assert "4 numeric and 2 categorical features" in text
     assert "decimal comma" not in text and "thousands" not in text
     assert "Left out: 10 rows without a target." in text
@@ -146,7 +146,7 @@ def test_parameters(table, tmp_path, capsys):
     table["old"] = np.resize([0, 0, 1], N_ROWS)
     settings = ["alpha=0.5", "solver=smoothing", "class_weight={'yes': 2.0}"]
     settings += ["constraint__against=overall"]
-    more = ["old", "--combine", "marginal", "--ratio", "0.7", "--set", *settings]
+    more = ["--sensitive", "old", "--combine", "marginal", "--ratio", "0.7", "--set", *settings]
     text = run(capsys, table, tmp_path / "data.csv", *more, "--model", str(model))
     assert "demographic parity with ratio = 0.7" in text and "group=x (" in text
     classifier = joblib.load(model)[-1]
