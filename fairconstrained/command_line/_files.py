@@ -145,7 +145,8 @@ def _decoded(file: Path, encoding: str | None) -> tuple[str, str]:
 
 def _delimiter(text: str) -> str:
     """Return what separates the columns: of the usual characters, the one that the header has."""
-    header = re.sub(r'"[^"]*"', "", next(iter(text.lstrip().splitlines()), "")).strip()
+    begin = re.sub(r'"[^"]*"', "", text[:100_000].lstrip())  # names may have several lines
+    header = next(iter(begin.splitlines()), "").strip(" ")
     usual = max(_DELIMITERS, key=header.count)
     return " " if usual not in header and " " in header else usual
 
