@@ -13,9 +13,9 @@ from fairconstrained.constraints.measures import Compared
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.metrics.exact_tests import TwoRates
 from fairconstrained.metrics.intervals import clopper_pearson
-from fairconstrained.shards.scores import ShardedScores
+from fairconstrained.shards.scores import ShardedScores, shares_selected
 from fairconstrained.terms.cell_means import rows_by_cell
-from fairconstrained.utils.arrays import ROUNDING, Array
+from fairconstrained.utils.arrays import ROUNDING, Array, sums_above
 
 _SHARE_ERROR = 0.05  # the part of the error that is used by limits on a group's share of the rows
 _DECISION = np.zeros(1)
@@ -68,15 +68,10 @@ class Sample:
 
     def selected(self, scores: Scores) -> tuple[Sample, float]:
         """Return the sample of the selected rows, and their share of the weight."""
-        if isinstance(scores, ShardedScores):
-            weight, counts = (each[self.rows, 0] for each in scores.above(_DECISION))
-            weight = self.weight * weight / scores.model.totals[scores.model.atoms[self.rows]]
-        else:
-            chosen = scores[self.rows] > 0.0
-            weight, counts = self.weight * chosen, self.repeats * chosen
+        shares, counts = shares_selected(scores, self.rows, self.repeats)
+        weight, equal = self.weight * shares, np.isclose(self.size, self.n_rows)
         share = float(weight.sum())
         unit = max(share, np.finfo(float).tiny)
-        equal = np.isclose(self.size, self.n_rows)
         # where the weights of an atom differ those of its selected rows are not known: a bound
         squares = self.squares * (counts / self.repeats if equal else counts > 0)
         return Sample(self.rows, weight / unit, counts, squares / unit**2), share
@@ -94,17 +89,9 @@ class Sample:
         """Return the sum over the rows with the event, for every threshold."""
         flipped = -np.minimum(each, 0.0).sum()
         if isinstance(scores, ShardedScores):
-            weight, counts = scores.above(thresholds)
-            if each is not self.weight:
-                return np.sign(each) @ counts[self.rows] + flipped
-            totals = scores.model.totals[scores.model.atoms[self.rows]]
-            return (each / totals) @ weight[self.rows] + flipped
-        order = np.argsort(thresholds)
-        below = np.searchsorted(thresholds[order], scores[self.rows])  # thresholds below a score
-        sums = np.bincount(below, each, minlength=len(order) + 1)
-        out = np.empty(len(order))
-        out[order] = flipped + np.cumsum(sums[:0:-1])[::-1]
-        return out
+            shares, counts = scores.shares_above(thresholds, self.rows)
+            return flipped + (each @ shares if each is self.weight else np.sign(each) @ counts)
+        return flipped + sums_above(scores[self.rows], thresholds, each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,11 +139,8 @@ class Claim:
             return self, scores
         samples, selected = zip(*(sample.selected(scores) for sample in self.samples), strict=True)
         if not min(selected):
-            return replace(self, bound=-np.inf, labels=None), scores
-        share = self.share
-        if share is not None:
-            inside, outside = np.multiply(selected, (share, 1.0 - share)).tolist()
-            share = inside / (inside + outside)
+            return Claim(self.name, self.samples[:1], (1.0,), -np.inf), scores
+        share = self.share and 1.0 / (1.0 + (1.0 / self.share - 1.0) * selected[1] / selected[0])
         return replace(self, samples=samples, share=share, labels=None), self.labels
 
     def accepts(self, scores: Scores, delta: float) -> bool:
@@ -198,8 +182,7 @@ class Claim:
     @property
     def of_decisions(self) -> bool:
         """Whether the rates are those of positive predictions, not of wrong ones."""
-        flipped = any((sample.weight < 0.0).any() for sample in self.samples)
-        return self.labels is None and not flipped
+        return self.labels is None and not any((sample.weight < 0).any() for sample in self.samples)
 
     def at_constant(self, decision: bool) -> float:
         """Return the left-hand side less b, if all predictions are positive or all negative."""
@@ -261,8 +244,6 @@ class Claim:
         With `decide` it is a number that is at most 0 where the statement is accepted: for two
         rates, how far their counts are from the critical region.
         """
-        if self.bound == -np.inf:  # there is no rate: see `given`
-            return np.inf
         # with equal weights counts are binomial
         exact = all(np.isclose(sample.size, sample.n_rows) for sample in self.samples)
         if not exact or (len(line) > 1 and min(line) > ROUNDING):

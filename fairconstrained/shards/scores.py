@@ -131,6 +131,12 @@ class ShardedScores:
             self._above[key] = weight, counts
         return self._above[key]
 
+    def shares_above(self, thresholds: Array, atoms: Array) -> tuple[Array, Array]:
+        """Return the same of some atoms, with shares of their weight."""
+        weight, counts = self.above(thresholds)
+        totals = self.model.totals[self.model.atoms[atoms]]
+        return weight[atoms] / totals[:, None], counts[atoms]
+
     def grid(self) -> Array:
         """Return thresholds between the least and the largest score, in equal steps."""
         return np.linspace(*self.range, BINS + 1)
@@ -242,6 +248,17 @@ def statistics_along(
         values = [statistics_of(term, block, start + t * change, at) for t, at in each]
         parts.append(np.reshape(values, (len(points), term.n_statistics)))
     return tuple(parts)
+
+
+def shares_selected(
+    scores: Array | ShardedScores, rows: Array, repeats: Array
+) -> tuple[Array, Array]:
+    """Return the share of the weight of rows, or atoms, with positive scores, and their numbers."""
+    if isinstance(scores, ShardedScores):
+        shares, counts = scores.shares_above(np.zeros(1), rows)
+        return shares[:, 0], counts[:, 0]
+    shares = scores[rows] > 0.0
+    return shares, repeats * shares
 
 
 def rows_above(block: Block, start: Array, change: Array, thresholds: Array, n_atoms: int) -> Sums:

@@ -122,6 +122,15 @@ def score_below_share(scores: Array, weight: Array, share: float) -> float:
     return middle_of_gap(values, totals, 0.0, float(totals.sum()), share)
 
 
+def sums_above(values: Array, thresholds: Array, weight: Array) -> Array:
+    """Return the sum of the weights of larger values, for every threshold, in any order."""
+    order = np.argsort(thresholds)
+    below = np.searchsorted(thresholds[order], values)  # thresholds below a value
+    sums = np.empty(len(order))
+    sums[order] = np.cumsum(np.bincount(below, weight, minlength=len(order) + 1)[:0:-1])[::-1]
+    return sums
+
+
 def middle_of_gap(values: Array, totals: Array, above: float, total: float, share: float) -> float:
     """Return the middle of the gap between scores above which a share of the weight lies."""
     if len(values) == 1:
