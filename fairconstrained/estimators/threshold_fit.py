@@ -36,7 +36,7 @@ from fairconstrained.estimators.rows import (
 )
 from fairconstrained.estimators.solution import Bound, names_in_data
 from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
-from fairconstrained.inspection.outputs import check_model, response_of, scores_of
+from fairconstrained.inspection.outputs import RESPONSES, check_model, response_of, scores_of
 from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.utils.arguments import is_number
@@ -232,8 +232,8 @@ class ThresholdFit:
     def weighted_scores(
         self, data: TrainingData, rows: Array | None = None
     ) -> tuple[Array, TrainingData]:
-        """Return the scores of rows whose features are positions, see `FreeScores`."""
-        return self.scores[data.X], data
+        """Return scores less the classifier's threshold of positions of rows, see `FreeScores`."""
+        return self.scores[data.X] - RESPONSES[self.method][0], data
 
     @cached_property
     def _codes(self) -> tuple[Array, int]:

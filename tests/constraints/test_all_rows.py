@@ -36,11 +36,13 @@ def test_claims_of_coverage_are_about_both_sides(rate: float) -> None:
     assert under.accepts(scores, 0.05) == (rate == 0.3)
 
 
-def test_the_default_share_is_that_of_the_labels_and_is_kept() -> None:
+def test_defaults_for_thresholds_are_the_share_of_labels_and_the_classifier() -> None:
     clf = fc.FairThresholds(LogisticRegression(), "coverage", kappa=0.01).fit(X, Y)
     share = (Y == "yes").mean()
     assert (clf.predict(X) == "yes").mean() == pytest.approx(share, abs=0.01)
     assert clf.constraint_choices_ == [{"rate": share}]
+    free = LogisticRegression().fit(X, Y).predict(X)
+    assert np.mean(clf.set_params(constraint="churn").fit(X, Y).predict(X) != free) <= 0.03
 
 
 def test_churn_from_a_given_model_also_with_rows_left_out() -> None:
