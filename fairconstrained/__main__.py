@@ -172,10 +172,8 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
         columns = [
             "target", "positive", "sensitive", "control", "reference", "drop", "weight", "encoding",
         ]  # fmt: skip
-        idle = [f"--{name}" for name in columns if getattr(options, name)]
-        if idle:
-            given = " and ".join(idle)
-            parser.error(f"without a file with data, {given} cannot be used: name it first.")
+        if idle := " and ".join(f"--{name}" for name in columns if getattr(options, name)):
+            parser.error(f"without a file with data, {idle} cannot be used: name it first.")
         vars(options).update(_EXAMPLE)
         if options.kappa is None and options.ratio is None and constraint.takes_kappa:
             options.kappa = _EXAMPLE_KAPPA

@@ -204,9 +204,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
                 y, key = places[:, k] + shift, (model, row.name)
                 values, left, right = np.array(dots).T
                 left = np.where(np.isnan(values), np.nan, left)  # without rows it is 0
-                (self.dots_[key],) = self.ax_.plot(
-                    values, y, linestyle="none", zorder=3.0, clip_on=False, **look
-                )
+                (self.dots_[key],) = self.ax_.plot(values, y, zorder=3.0, clip_on=False, **look)
                 if self.confidence is not None:
                     self.intervals_[key] = self._bars(
                         y, left, right, color=look["color"], linewidth=2.2, alpha=0.6,
@@ -256,7 +254,6 @@ class GroupMetricsDisplay(style.AxesDisplay):
         n = len(self.tables)
         names = [style.plain_text(name) for name in self.tables] if n > 1 else []
         looks = [_style(m, n) | {"label": name} for m, name in enumerate(names)]
-        looks = [look | {"linestyle": "none"} for look in looks]
         if self.confidence is not None:
             label = f"{100.0 * self.confidence:g}% confidence interval"
             looks.append({"color": "0.45", "linewidth": 2.2, "alpha": 0.6, "label": label})
@@ -270,7 +267,7 @@ def _style(m: int, n_models: int) -> dict[str, Any]:
     if n_models > 1 and m == 0:
         return {
             "color": style.GREY, "marker": "o", "markersize": 6.0, "markerfacecolor": "white",
-            "markeredgewidth": 1.4,
+            "markeredgewidth": 1.4, "linestyle": "none",
         }  # fmt: skip
     look = {"markersize": 6.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
-    return style.mark(max(m - 1, 0)) | look
+    return style.mark(max(m - 1, 0)) | look | {"linestyle": "none"}
