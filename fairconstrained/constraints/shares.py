@@ -110,7 +110,8 @@ class Churn(_OfAllRows):
     ----------
     previous : classifier or None, default=None
         The given model, fitted; its `predict` gets the rows as `fit` of this estimator does. None
-        takes the model without constraints, of `FairThresholds` the classifier.
+        takes the model without constraints: of `FairThresholds` the classifier, of boosted trees
+        the same trees with leaf values that are fitted without constraints.
     kappa : float or None, default=None
         The largest share allowed, in [0, 1]. None takes that of the estimator, or 0.05.
     surrogate : {"sigmoid", "ramp"}, Surrogate or None, default=None
