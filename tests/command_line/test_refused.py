@@ -36,7 +36,7 @@ def test_options_of_a_file(file, table, tmp_path, capsys, arguments, message):
 
 YES = ["--target", "granted", "--positive", "yes", "--sensitive", "group"]
 BY_GROUP = ["--target", "granted", "--sensitive", "group"]
-THREE = {"granted": np.resize(["yes", "no", "perhaps"], N_ROWS)}
+THREE, TWICE = ({"granted": np.resize(["yes", "no", one], N_ROWS)} for one in ("perhaps", "Yes"))
 COLUMNS = [
     ({}, ["--target", "grant", "--sensitive", "group"], "no such column. It has: a, b, c"),
     ({}, ["--target", "granted", "--sensitive", "sex"], "--sensitive sex: the file has no"),
@@ -44,6 +44,7 @@ COLUMNS = [
     ({}, [*BY_GROUP, "--positive", "maybe"], "has only the 2 values (no, yes)"),
     ({"granted": "yes"}, BY_GROUP, "must have two values; it has yes only"),
     ({"granted": np.nan}, BY_GROUP, "must have two values; it has missing values only"),
+    (TWICE, [*BY_GROUP, "--positive", "yes"], "granted has Yes and yes: write them in one way."),
     (THREE, BY_GROUP, "has 3 values (no, perhaps, yes). Name the favourable one, as --positive no"),
     ({}, ["--target", "kind", "--positive", "low", "--sensitive", "name"], "has 580 values"),
     ({}, ["--target", "group", "--sensitive", "group"], "group: the column is also in --sens"),
