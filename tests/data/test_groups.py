@@ -127,10 +127,7 @@ BAD = {
     "numbers and strings": ([1, "1", 2.0], SEVERAL_TYPES.format("numbers, strings")),
     "bools and numbers": ([True, 1, 0], SEVERAL_TYPES.format("bools, numbers")),
     "strings and tuples": (["a", ("a",)], SEVERAL_TYPES.format("strings, tuple")),
-    "missing values as well": (
-        pd.Series(["a", 1, None], dtype=object),
-        SEVERAL_TYPES.format("numbers, strings"),
-    ),
+    "missing as well": (pd.Series(["a", 1, None]), SEVERAL_TYPES.format("numbers, strings")),
     "a mapping": ({"sex": [0, 1]}, "a table with a column per attribute; got dict"),
     "three dimensions": (np.zeros((2, 2, 2)), "a column per attribute; got 3 dim"),
     "an empty table": (pd.DataFrame(index=[0, 1]), "no columns"),
