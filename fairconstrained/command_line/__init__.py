@@ -175,10 +175,15 @@ class Comparison:
             "bound_met": self.fair.bound_met_,
             "bound_violation": self.fair.bound_violation_,
             "data": {
-                **{k: getattr(options, k) for k in ("file", "target", "sensitive", "control")},
-                **{k: getattr(train, k) for k in ("positive", "negative", "left_out")},
+                "file": options.file,
+                "target": options.target,
+                "positive": train.positive,
+                "negative": train.negative,
+                "sensitive": options.sensitive,
+                "control": options.control,
                 "training_rows": len(train.y),
                 "test_rows": len(test.y),
+                "left_out": train.left_out,
             },
             "constraint": {
                 "name": options.constraint,

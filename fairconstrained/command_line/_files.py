@@ -215,7 +215,7 @@ def write_model(model: object, file: Path) -> None:
 
 
 def print_text(text: str) -> None:
-    """Print a text; that its reader stops, as `head` does, or lacks a character is no error."""
+    """Print a text. That the reader stops, as `head` does, or lacks a character, is no error."""
     encoding = sys.stdout.encoding or "utf-8"
     try:
         print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)

@@ -245,9 +245,10 @@ def _labels(values: pd.Series, target: str, positive: str | None) -> tuple[pd.Se
     positive = _same_value(positive, present)
     if positive not in present:
         raise DataError(f"--positive {positive}: {target} has only the {several}.")
-    alike = [value for value in present if value.casefold() == positive.casefold()]
-    if len(alike) > 1 and len(present) > 2:  # others would count against it
-        raise DataError(f"--target {target} has {' and '.join(alike)}: write them in one way.")
+    spellings = [value for value in present if value.casefold() == positive.casefold()]
+    if len(spellings) > 1 and len(present) > 2:  # the others would be taken for the other label
+        named = " and ".join(spellings)
+        raise DataError(f"--target {target} has {named}. Are they the same? Then spell them alike.")
     selected = texts == positive
     # Two values stay what they are if they are text, whole numbers or bools.
     labels = pd.Series(values.tolist(), values.index, name=target)

@@ -72,7 +72,7 @@ class Sample:
         weight, equal = self.weight * shares, np.isclose(self.size, self.n_rows)
         share = float(weight.sum())
         unit = max(share, np.finfo(float).tiny)
-        # where the weights of an atom differ those of its selected rows are not known: a bound
+        # If weights in an atom differ, those of its selected rows are not known. All are counted.
         squares = self.squares * (counts / self.repeats if equal else counts > 0)
         return Sample(self.rows, weight / unit, counts, squares / unit**2), share
 
@@ -132,8 +132,9 @@ class Claim:
     def given(self, scores: Scores) -> tuple[Claim, Scores]:
         """Return the claim with what is to be tested for a model, and the scores of the events.
 
-        Given which rows are selected, their positive labels are binomial: precisions are rates of
-        these rows, with labels as scores. Without any there is no such rate, and no test accepts.
+        Given which rows are selected, the number of positive labels among them is binomial. A
+        precision is therefore a rate of these rows, with their labels as scores. If a group has no
+        selected rows, no test accepts the claim.
         """
         if self.labels is None:
             return self, scores

@@ -155,10 +155,11 @@ class TrainingData:
         return positions_of(self.y, len(self.classes))
 
     def by_size(self) -> TrainingData:
-        """Return the rows with several classes by their weight, those of equal weight by row.
+        """Return the rows with several classes in the order of weight, the heaviest first.
 
-        Sums over classes in the order of their names would round otherwise with other names, and a
-        search would end at another model.
+        Classes of equal weight have the order of their first rows. In the order of the names, sums
+        over classes would round differently after a renaming, and a search could end at another
+        model.
         """
         if not self.several_classes:
             return self

@@ -355,7 +355,7 @@ class Fit:
         set_fitted(estimator, attributes)
 
     def _in_order_of_classes(self, multipliers: Array) -> Array:
-        """Return multipliers of constraints on classes by size in the order of `classes_`."""
+        """Return the multipliers in the order of `classes_`; see :meth:`TrainingData.by_size`."""
         ranks = np.argsort(np.argsort(self.data.classes))
         parts = enumerate(class_terms(part.term) for part in self.problem.constraints)
         each = [(i, ranks[k], t.n_outputs) for i, terms in parts for k, t in enumerate(terms)]

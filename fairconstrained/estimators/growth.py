@@ -265,8 +265,8 @@ class Growth:
         gradient *= total
         hessian = np.maximum(curvatures, _LEAST_HESSIAN)
         hessian *= self.weight if factor == 1.0 else factor * self.weight
-        # What moves all scores alike is no reason to split, and LightGBM, which penalises the
-        # values of leaves, may not split at all because of it. The first score makes this move.
+        # A step of the same length for all scores is no reason to split. Leaves are penalised for
+        # such a step, so that LightGBM may not split at all. The first score makes it instead.
         moves = gradient / hessian
         common = self.fits_intercept * (max(moves.min(), 0.0) + min(moves.max(), 0.0))
         gradient -= common * hessian

@@ -221,7 +221,7 @@ def with_last_layer(
 def with_fitted_last_layer(
     problem: Problem, solution: Solved, random_state: Any, *, validated: bool = False
 ) -> Solved:
-    """Return a network that is sound as it is, else with its last layer fitted once more.
+    """Return the network. If it is not sound, its last layer is fitted once more.
 
     Where that is worse than a constant score, since training has diverged, the hidden layers are
     those that training began with, and the run counts as stalled. `validated` says that validation

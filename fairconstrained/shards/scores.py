@@ -132,7 +132,7 @@ class ShardedScores:
         return self._above[key]
 
     def shares_above(self, thresholds: Array, atoms: Array) -> tuple[Array, Array]:
-        """Return the same of some atoms, with shares of their weight."""
+        """Return shares of the weight of some atoms above each threshold, and numbers of rows."""
         weight, counts = self.above(thresholds)
         totals = self.model.totals[self.model.atoms[atoms]]
         return weight[atoms] / totals[:, None], counts[atoms]

@@ -123,7 +123,7 @@ def score_below_share(scores: Array, weight: Array, share: float) -> float:
 
 
 def sums_above(values: Array, thresholds: Array, weight: Array) -> Array:
-    """Return the sum of the weights of larger values, for every threshold, in any order."""
+    """Return, for every threshold, the weight of the values above it; they need no order."""
     order = np.argsort(thresholds)
     below = np.searchsorted(thresholds[order], values)  # thresholds below a value
     sums = np.empty(len(order))

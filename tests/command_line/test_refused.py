@@ -44,7 +44,7 @@ COLUMNS = [
     ({}, [*BY_GROUP, "--positive", "maybe"], "has only the 2 values (no, yes)"),
     ({"granted": "yes"}, BY_GROUP, "must have two values; it has yes only"),
     ({"granted": np.nan}, BY_GROUP, "must have two values; it has missing values only"),
-    (TWICE, [*BY_GROUP, "--positive", "yes"], "granted has Yes and yes: write them in one way."),
+    (TWICE, [*BY_GROUP, "--positive", "yes"], "granted has Yes and yes. Are they the same"),
     (THREE, BY_GROUP, "has 3 values (no, perhaps, yes). Name the favourable one, as --positive no"),
     ({}, ["--target", "kind", "--positive", "low", "--sensitive", "name"], "has 580 values"),
     ({}, ["--target", "group", "--sensitive", "group"], "group: the column is also in --sens"),
