@@ -3,8 +3,6 @@
 ``python -m fairconstrained --help`` lists the options.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

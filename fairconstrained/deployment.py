@@ -10,8 +10,6 @@ scikit-learn, and those that the caller lists. There are two ways to use it:
   with ``skops.io.load(file, trusted=trusted_types())``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from copy import copy

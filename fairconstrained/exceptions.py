@@ -1,7 +1,5 @@
 """Warnings and errors of this library."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Iterator, Sequence

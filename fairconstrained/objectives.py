@@ -3,8 +3,6 @@
 A function of one margin belongs in ``functions``; its mean over rows or pairs belongs here.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Penalties: functions of the weights themselves that are added to a composite function."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from operator import attrgetter
 from typing import Any, ClassVar, cast
@@ -61,11 +59,11 @@ class Penalty(FieldParameters, ABC):
         """Return the diagonal of the Hessian of a penalty that is `quadratic`."""
         return self.gradient(np.ones(n_variables)) - self.gradient(np.zeros(n_variables))
 
-    def convexify(self, w: Array) -> Penalty:
+    def convexify(self, w: Array) -> "Penalty":
         """Return the convex majorant at `w`: a parabola about it is added."""
         return self if self.convex else ConvexSum([self, Proximity(w, -self.modulus)])
 
-    def smoothed(self, width: float | Array) -> Penalty:
+    def smoothed(self, width: float | Array) -> "Penalty":
         """Return the penalty with known kinks rounded over `width`, a number or one a variable."""
         return self
 
@@ -73,7 +71,7 @@ class Penalty(FieldParameters, ABC):
         """Return the epsilon by which rounding moved the subgradient at `w`."""
         return 0.0
 
-    def __add__(self, other: Penalty) -> Penalty:
+    def __add__(self, other: "Penalty") -> "Penalty":
         """Return the sum of two penalties."""
         terms = [p for p in (self, other) if not isinstance(p, Zero)]
         return Sum(terms) if len(terms) > 1 else (terms[0] if terms else self)

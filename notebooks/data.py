@@ -1,7 +1,5 @@
 """The tables of the notebooks: real where their files are, else generated with the same columns."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

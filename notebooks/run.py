@@ -1,7 +1,5 @@
 """Run notebooks from a clean kernel and keep the outputs: python notebooks/run.py [name ...]."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fits as a user would make them, with all that they show: warnings, errors, seconds."""
 
-from __future__ import annotations
-
 import time
 import traceback
 import warnings
@@ -36,7 +34,7 @@ class Case:
     index: int = 0
 
     @classmethod
-    def of(cls, seed: int, index: int) -> Case:
+    def of(cls, seed: int, index: int) -> "Case":
         """Return the case with a seed and an index."""
         return cls(*draw(np.random.default_rng([seed, index]), index), seed, index)
 

@@ -1,7 +1,5 @@
 """The least unfairness for a bound on the loss, in the papers' form: a maximum as the objective."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -53,15 +51,15 @@ class Maximum(Term):
         """Whether the gradients are continuous: those of one output, or of a rounded maximum."""
         return self.term.smooth and (self.width > 0.0 or self.term.n_outputs == 1)
 
-    def smoothed(self, width: float) -> Maximum:
+    def smoothed(self, width: float) -> "Maximum":
         """Return the rounded maximum of the term, whose kinks are rounded as well."""
         return Maximum(self.term.smoothed(width), width)
 
-    def zero_one(self) -> Maximum:
+    def zero_one(self) -> "Maximum":
         """Return the largest output of the zero-one version."""
         return replace(self, term=self.term.zero_one())
 
-    def take(self, rows: Array, weights: Array) -> Maximum:
+    def take(self, rows: Array, weights: Array) -> "Maximum":
         """Return the largest output of the term on some rows."""
         return replace(self, term=self.term.take(rows, weights))
 

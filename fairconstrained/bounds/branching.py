@@ -18,8 +18,6 @@ with :math:`l_j \le w_j \le u_j` it is at least
 :math:`\tfrac12 \sum_j G_j (l_j u_j - (l_j + u_j) w_j)`, so that the relaxation stays convex.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 from contextlib import suppress

@@ -11,8 +11,6 @@ Multipliers are scaled down until this holds in all rows. Then Fenchel's inequal
 minimum from below at any point, see :func:`_bound`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """How far an objective is from the least one that meets the constraints, at most."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -14,8 +14,6 @@ slope -p. What is then minimised is convex, and Fenchel duality bounds its minim
 point, whether or not a minimiser has been found: see :attr:`RelaxedPoint.bound`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, cast
@@ -53,7 +51,7 @@ class Lagrangian:
     cost = 0
 
     @classmethod
-    def of(cls, at: Evaluation, chosen: Array) -> Lagrangian:
+    def of(cls, at: Evaluation, chosen: Array) -> "Lagrangian":
         """Return that of the objective and of some constraints, less the violation at a point."""
         each = [_weights(*part) for part in outputs_of(at, chosen)]
         of_loss, up, down, share, level = map(np.concatenate, zip(*each, strict=True))
@@ -67,7 +65,7 @@ class Lagrangian:
         assert self.penalty.elastic_net is not None
         return self.penalty.elastic_net
 
-    def pooled(self) -> Lagrangian:
+    def pooled(self) -> "Lagrangian":
         """Return the same with rows of equal features pooled."""
         pooled = pooled_rows(self.model)
         if pooled is None:
@@ -76,7 +74,7 @@ class Lagrangian:
         shares = sp.csr_array((np.ones(len(place)), place, np.arange(len(place) + 1)))
         return self.spread(self.model.batch(first), shares)
 
-    def spread(self, model: LinearModel, shares: SparseMatrix) -> Lagrangian:
+    def spread(self, model: LinearModel, shares: SparseMatrix) -> "Lagrangian":
         """Return the same with every point spread over those of a model, (n_points, n_others)."""
         up, down, share = (each @ shares for each in (self.up, self.down, self.share))
         return replace(self, model=model, up=up, down=down, share=share)
@@ -166,7 +164,7 @@ class Relaxation:
     box: Box | None = None  # where it is below the Lagrangian; None stands for the whole space
 
     @classmethod
-    def of(cls, lagrangian: Lagrangian, multipliers: Array, box: Box | None = None) -> Relaxation:
+    def of(cls, lagrangian: Lagrangian, multipliers: Array, box: Box | None = None) -> "Relaxation":
         """Return the relaxation at some multipliers."""
         p, q, c, level = lagrangian.combined(multipliers)
         if box is None:
@@ -202,7 +200,7 @@ class Relaxation:
         return least + np.minimum(self.c, 0.0)
 
     @cached_property
-    def pieces(self) -> Pieces:
+    def pieces(self) -> "Pieces":
         """Where envelopes are straight."""
         side = np.where(np.abs(self.c) > self.n, np.sign(self.c), 0.0)
         share = np.full(len(side), 0.5)  # sigmoid(t), mirrored for side = -1
@@ -214,7 +212,7 @@ class Relaxation:
         slope, infinite = np.where(side > 0.0, self.q, -self.p), np.full(len(side), np.inf)
         return Pieces(side, side * t, slope, infinite, np.zeros(len(side), bool))
 
-    def _pieces_in_box(self, side: Array, first: Array) -> Pieces:
+    def _pieces_in_box(self, side: Array, first: Array) -> "Pieces":
         """Return the pieces for scores in an interval, where lines end at the function.
 
         The function is convex, then concave. A tangent that ends below it is therefore below it in
@@ -260,7 +258,7 @@ class Relaxation:
         every[:, bent] = sign * t, sign * slope, sign * high, chord
         return Pieces(side, every[0], every[1], every[2], every[3] > 0.0)
 
-    def at(self, w: Array) -> EnvelopePoint:
+    def at(self, w: Array) -> "EnvelopePoint":
         """Return the relaxation at a point: one forward pass."""
         side, t, slope, *_ = pieces = self.pieces
         scores, pullback = self.lagrangian.model.forward(w)

@@ -14,8 +14,6 @@ regression. Outside of the grid the losses are above their tangents at its ends,
 above their limits: the values at the ends are lowered, and the slopes clipped, to these.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -105,7 +103,7 @@ class Tables:
     points: Array  # the grid of scores, (n_points,)
 
     @classmethod
-    def of(cls, at: Evaluation, chosen: Array, *, exact: bool = False) -> Tables | None:
+    def of(cls, at: Evaluation, chosen: Array, *, exact: bool = False) -> "Tables | None":
         """Return those of the objective and some constraints, less the violation at a point.
 
         None if the rows are of too many kinds.
@@ -148,7 +146,7 @@ class Tables:
 
     strengths = Lagrangian.strengths  # of the same penalty
 
-    def pooled(self) -> Tables:
+    def pooled(self) -> "Tables":
         """Return the same: pooled rows would be of as many kinds as there are."""
         return self
 
@@ -305,7 +303,7 @@ class TableRelaxation:
         last = np.where(closes, places + 1, len(places))
         return first, np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
 
-    def at(self, w: Array) -> TablePoint:
+    def at(self, w: Array) -> "TablePoint":
         """Return the relaxation at a point: one forward pass."""
         scores, pullback = self.lagrangian.model.forward(w)
         middles = self.rounded[0]

@@ -4,8 +4,6 @@ What belongs here: arguments, files, what is printed. What does not: anything th
 call.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

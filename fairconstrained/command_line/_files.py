@@ -1,7 +1,5 @@
 """Reading a table, and checking and writing the files that are asked for."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import lzma

@@ -1,7 +1,5 @@
 """What the columns of a table are: features, groups, weights, the target."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from argparse import Namespace

@@ -4,8 +4,6 @@ What a notion asks, its measure on decisions and its claims belong here; sums ov
 ``terms``, and how a bound is reached in ``solvers`` and ``decisions``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairconstrained.constraints.base import Constraint

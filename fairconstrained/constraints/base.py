@@ -1,7 +1,5 @@
 """What a constraint is: hyperparameters, and a way to bind them to data."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, replace

@@ -1,7 +1,5 @@
 """Statements about the population's rates that rows held out from training can test."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -37,17 +35,17 @@ class Sample:
     squares: Array  # the sum of the squared weights of these, (n_sample,)
 
     @classmethod
-    def of(cls, rows: Array, weight: Array) -> Sample:
+    def of(cls, rows: Array, weight: Array) -> "Sample":
         """Return the sample of rows with weights in proportion to these."""
         weight = weight / np.abs(weight).sum()
         return cls(rows, weight, np.ones(len(rows), dtype=int), weight**2)
 
-    def without(self, rows: Array) -> Sample:
+    def without(self, rows: Array) -> "Sample":
         """Return the sample of the other rows."""
         kept = ~np.isin(self.rows, rows)
         return Sample.of(self.rows[kept], self.weight[kept])
 
-    def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> Sample:
+    def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> "Sample":
         """Return the sample of some rows of the data, which may be atoms; see `Claim.on_rows`."""
         rows = rows[self.rows]
         sample = replace(self, rows=rows) if moved else self
@@ -66,7 +64,7 @@ class Sample:
         """The number of rows; with weights that differ, the effective sample size."""
         return min(1.0 / float(self.squares.sum()), float(self.n_rows))
 
-    def selected(self, scores: Scores) -> tuple[Sample, float]:
+    def selected(self, scores: Scores) -> "tuple[Sample, float]":
         """Return the sample of the selected rows, and their share of the weight."""
         shares, counts = shares_selected(scores, self.rows, self.repeats)
         weight, equal = self.weight * shares, np.isclose(self.size, self.n_rows)
@@ -129,7 +127,7 @@ class Claim:
     # the labels, where the rates are those of positive labels among the selected rows, (n_rows,)
     labels: Array | None = None
 
-    def given(self, scores: Scores) -> tuple[Claim, Scores]:
+    def given(self, scores: Scores) -> "tuple[Claim, Scores]":
         """Return the claim with what is to be tested for a model, and the scores of the events.
 
         Given which rows are selected, the number of positive labels among them is binomial. A

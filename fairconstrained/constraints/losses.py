@@ -1,7 +1,5 @@
 """Constraints on the mean loss of groups, which may overlap."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """The numbers that constraints compare: one per group, affine in averages over cells of rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

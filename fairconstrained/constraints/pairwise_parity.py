@@ -1,7 +1,5 @@
 """Parity of pairwise probabilities: which rows the scores rank above which."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from itertools import permutations
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Parity of rates: demographic parity and its conditional forms differ only in their cells."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -261,7 +259,9 @@ class Precisions(FunctionOfRates):
         return (0.0,) if self.n_outputs else ()
 
     @classmethod
-    def compared(cls, cells: Any, function: Any, *, combination: Any, **others: Any) -> Precisions:
+    def compared(
+        cls, cells: Any, function: Any, *, combination: Any, **others: Any
+    ) -> "Precisions":
         """Return the term of pairs of numbers, which are given as shares of the weight."""
         shares = combination.numbers
         pairs = replace(combination, numbers=identity(shares.shape[0]))

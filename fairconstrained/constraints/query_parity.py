@@ -1,7 +1,5 @@
 """Parity of pairwise errors within every query: the constraint of rankers."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Partial demographic parity: fairness among the rows whose rank is in a range."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -68,7 +66,7 @@ class RankGaps(OnCells):
         zeros = np.zeros(self.n_rows), np.zeros(self.n_auxiliary)
         return distances(inside), lambda u: zeros
 
-    def zero_one(self) -> RankGaps:
+    def zero_one(self) -> "RankGaps":
         """Return the term: it has no surrogate."""
         return self
 

@@ -1,7 +1,5 @@
 """Further constraints on rates: errors, the four-fifths rule, balance, rates above thresholds."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, replace
 from functools import partial
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """Constraints on shares of the decisions: those selected, those changed, the minority's."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """Collections of dask: partitions that go together, training data of them, lazy predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Who computes: the workers of a client, or the threads of this process."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Estimators whose rows are in dask collections."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The columns of sensitive attributes, from whatever a user holds them in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from numbers import Number
 from typing import Any

@@ -1,7 +1,5 @@
 """Groups of rows: codes and names, from the columns of sensitive attributes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -63,7 +61,7 @@ class Groups:
     # the groups in sorted order: values for one column, tuples for several, (n_groups,)
     names: Array
     # the groups of every column on its own, if there are several
-    attributes: tuple[Groups, ...] = ()
+    attributes: "tuple[Groups, ...]" = ()
     title: str = ""  # the name of the column
     # whether constraints are about every attribute on its own, not about intersections
     marginal: bool = False
@@ -83,14 +81,14 @@ class Groups:
         """Return the number of groups."""
         return len(self.names)
 
-    def take(self, rows: Array) -> Groups:
+    def take(self, rows: Array) -> "Groups":
         """Return the groups of some rows; a group that none of them has is forgotten."""
         some = some_of(self, _BY_ROW, rows)
         if self.probabilities is not None:
             return replace(self, codes=self.codes[rows], **some)
         return replace(self._encoded(lambda codes: codes[rows]), **some)
 
-    def _encoded(self, chosen: Callable[[Array], Array]) -> Groups:
+    def _encoded(self, chosen: Callable[[Array], Array]) -> "Groups":
         """Return the groups with other codes; a group that no row has is forgotten."""
         codes = chosen(self.codes)
         present = np.unique(codes[codes >= 0])
@@ -98,7 +96,7 @@ class Groups:
         attributes = tuple(part._encoded(chosen) for part in self.attributes)
         return replace(self, codes=codes, names=self.names[present], attributes=attributes)
 
-    def widened(self) -> Groups:
+    def widened(self) -> "Groups":
         """Return the same groups with codes that can be calculated with."""
         attributes = tuple(part.widened() for part in self.attributes)
         return replace(self, codes=self.codes.astype(np.intp, copy=False), attributes=attributes)
@@ -116,7 +114,7 @@ class Groups:
         table = [place.get(name, len(names)) for name in self.names.tolist()]
         return np.array([*table, len(names)])[self.codes]
 
-    def spread(self, weight: Array) -> tuple[Array, Groups, Array]:
+    def spread(self, weight: Array) -> "tuple[Array, Groups, Array]":
         """Return rows once for each group of positive probability, groups and weights.
 
         Where groups are known these are all rows.
@@ -127,7 +125,7 @@ class Groups:
         groups = replace(self, codes=codes, probabilities=None, guesses=None, original=rows)
         return rows, groups, weight[rows] * self.probabilities[rows, codes]
 
-    def surveyed(self, weight: Array) -> tuple[Array, Groups, Array]:
+    def surveyed(self, weight: Array) -> "tuple[Array, Groups, Array]":
         r"""Return the same as `spread` for measurements, corrected where some groups are known.
 
         With guesses q that do not know the group g, the weight of group k,
@@ -160,7 +158,7 @@ class Groups:
         return self.codes >= 0
 
     @property
-    def separate(self) -> tuple[Groups, ...]:
+    def separate(self) -> "tuple[Groups, ...]":
         """What constraints are bound to, one after the other.
 
         This is itself; with `marginal` the groups of every attribute, called "attribute=value";
@@ -176,7 +174,7 @@ class Groups:
         )
 
     @property
-    def by_stratum(self) -> tuple[Groups, ...]:
+    def by_stratum(self) -> "tuple[Groups, ...]":
         """The groups in every stratum, with no group for the other rows; or itself."""
         if not self.stratified:
             return (self,)
@@ -191,7 +189,7 @@ class Groups:
         )
 
     @property
-    def sensitive(self) -> Groups:
+    def sensitive(self) -> "Groups":
         """The groups, whatever the stratum."""
         return self.attributes[1] if self.stratified else self
 
@@ -242,7 +240,7 @@ class Groups:
         return np.concatenate([part.names for part in self.separate])
 
     @property
-    def columns(self) -> tuple[Groups, ...]:
+    def columns(self) -> "tuple[Groups, ...]":
         """The groups of every column on its own, also where there is one column only."""
         return self.sensitive.attributes or (self.sensitive,)
 
@@ -256,7 +254,7 @@ class Groups:
         missing: str = "raise",
         narrow: bool = False,
         probable: bool = False,
-    ) -> Groups:
+    ) -> "Groups":
         """Return the groups of an array, Series or DataFrame.
 
         With `probable` they may be known in probability only; the caller calls `spread`, or
@@ -295,7 +293,7 @@ class Groups:
         return replace(crossed, stratified=True, **same)
 
     @classmethod
-    def _of_columns(cls, values: Any, name: str, *options: Any) -> Groups:
+    def _of_columns(cls, values: Any, name: str, *options: Any) -> "Groups":
         """Return the groups of rows that agree in all columns."""
         columns = group_columns(values, name)
         encoded = tuple(
@@ -306,7 +304,7 @@ class Groups:
         return replace(groups, column_names=names_of_columns(values))
 
     @classmethod
-    def crossed(cls, attributes: tuple[Groups, ...]) -> Groups:
+    def crossed(cls, attributes: "tuple[Groups, ...]") -> "Groups":
         """Return the groups of rows that agree in several attributes."""
         stacked = np.column_stack([part.codes for part in attributes])
         known = (stacked >= 0).all(axis=1)
@@ -319,7 +317,7 @@ class Groups:
             names[k] = tuple(values[i] for values, i in zip(levels, row, strict=True))
         return cls(codes, names, attributes)
 
-    def with_unknown(self) -> Groups:
+    def with_unknown(self) -> "Groups":
         """Return the groups of an attribute, rows of unknown group among those called "unknown"."""
         if self.known.all():
             return self

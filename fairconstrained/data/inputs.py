@@ -3,8 +3,6 @@
 A `FeatureMap` has the columns that a model uses, with or without cross terms of the groups.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations

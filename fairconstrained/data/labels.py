@@ -1,7 +1,5 @@
 """Labels as numbers, and the queries of ranked rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -153,7 +151,9 @@ class Queries:
         return len(self.names)
 
     @classmethod
-    def encode(cls, query: ArrayLike | Queries | None, n_rows: int, *, rows: str = "X") -> Queries:
+    def encode(
+        cls, query: "ArrayLike | Queries | None", n_rows: int, *, rows: str = "X"
+    ) -> "Queries":
         """Return the queries of `n_rows` rows."""
         if isinstance(query, Queries):
             return query
@@ -168,7 +168,7 @@ class Queries:
             ) from error
         return cls(codes, np.asarray(names))
 
-    def take(self, rows: Array) -> Queries:
+    def take(self, rows: Array) -> "Queries":
         """Return the queries of some rows; a query that none of them has is left out."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return Queries(codes.ravel(), self.names[present])

@@ -1,7 +1,5 @@
 """Groups that are known only in probability."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

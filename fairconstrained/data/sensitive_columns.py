@@ -1,7 +1,5 @@
 """The columns of X: what estimators accept as features, and which hold the groups."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """What a user passes to `fit`, checked: features, labels, groups and weights."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -80,13 +78,13 @@ class TrainingData:
     constraint_data: tuple[Any, Any, Any, Array | None] | None = field(default=None, kw_only=True)
 
     @property
-    def asked(self) -> TrainingData:
+    def asked(self) -> "TrainingData":
         """The rows that the constraints are on."""
         # A stored reference to itself would keep the rows until the next collection of cycles.
         return self if self.constraint_data is None else self._asked_elsewhere
 
     @cached_property
-    def _asked_elsewhere(self) -> TrainingData:
+    def _asked_elsewhere(self) -> "TrainingData":
         """The rows of `constraint_data`."""
         assert self.constraint_data is not None
         names = (f"{part} of constraint_data" for part in ("X", "y", "groups"))
@@ -96,7 +94,7 @@ class TrainingData:
 
     def of_constraint(
         self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
-    ) -> TrainingData:
+    ) -> "TrainingData":
         """Return the rows of a constraint, perhaps without labels, by the names of arguments."""
         rows = self._other_rows(X, y, groups, of_X, of_y, of_groups)
         without: dict[str, Any] = dict.fromkeys(("constraint_data", "query", "counts", "squares"))
@@ -104,7 +102,7 @@ class TrainingData:
 
     def _other_rows(
         self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
-    ) -> TrainingData:
+    ) -> "TrainingData":
         """Return rows with the features, labels (0 without any) and groups of other rows."""
         if self.estimator is None:
             raise ValueError("these training data were not made by an estimator's fit.")
@@ -154,7 +152,7 @@ class TrainingData:
         """The position among the classes of every row's class."""
         return positions_of(self.y, len(self.classes))
 
-    def by_size(self) -> TrainingData:
+    def by_size(self) -> "TrainingData":
         """Return the rows with several classes in the order of weight, the heaviest first.
 
         Classes of equal weight have the order of their first rows. In the order of the names, sums
@@ -170,7 +168,7 @@ class TrainingData:
         y = np.argsort(order)[k].astype(self.y.dtype)
         return replace(self, y=y, classes=self.classes[order], class_weight=weights)
 
-    def one_versus_rest(self, k: int) -> TrainingData:
+    def one_versus_rest(self, k: int) -> "TrainingData":
         """Return the rows with the label +1 for class k of several and -1 for all others."""
         name = self.classes.tolist()[k]
         names = np.array([f"other than {name}", str(name)], dtype=object)
@@ -189,7 +187,7 @@ class TrainingData:
         *,
         narrow: bool = False,
         features: Array | None = None,
-    ) -> TrainingData:
+    ) -> "TrainingData":
         """Check what was passed to `fit`; sets n_features_in_ and feature_names_in_.
 
         With `narrow`, many dense rows have labels, groups and weights that take a byte per row;
@@ -229,18 +227,18 @@ class TrainingData:
         by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)
         return replace(rows, class_weight=by_class, convention=convention)
 
-    def widened(self) -> TrainingData:
+    def widened(self) -> "TrainingData":
         """Return the rows with labels, codes and weights of full width, see `check`."""
         groups = None if self.groups is None else self.groups.widened()
         weight = np.ascontiguousarray(self.sample_weight)
         return replace(self, y=self.y.astype(float), groups=groups, sample_weight=weight)
 
-    def moved(self, by: float) -> TrainingData:
+    def moved(self, by: float) -> "TrainingData":
         """Return the rows with a threshold that is higher by a number."""
         convention = replace(self.convention, threshold=self.convention.threshold + by)
         return replace(self, convention=convention)
 
-    def spread(self) -> TrainingData:
+    def spread(self) -> "TrainingData":
         """Return rows once for each group that they may be of, weighted by its probability."""
         if self.groups is None or self.groups.probabilities is None:
             return self
@@ -255,18 +253,18 @@ class TrainingData:
         rows, groups, weight = self.groups.spread(self.sample_weight)
         return replace(replace(self, groups=None).take(rows), groups=groups, sample_weight=weight)
 
-    def counted(self) -> TrainingData:
+    def counted(self) -> "TrainingData":
         """Return the rows whose weight is positive."""
         weight = self.sample_weight
         all_count = np.count_nonzero(weight) == len(weight)
         return self if all_count else self.take(np.flatnonzero(weight))
 
-    def take(self, rows: Array) -> TrainingData:
+    def take(self, rows: Array) -> "TrainingData":
         """Return some rows, in the order of their positions."""
         positions = rows if self.positions is None else self.positions[rows]
         return replace(self, **some_of(self, _BY_ROW, rows), positions=positions)
 
-    def like(self, training: TrainingData) -> TrainingData:
+    def like(self, training: "TrainingData") -> "TrainingData":
         """Return the rows with the threshold and the strata of training rows.
 
         The parts of a constraint then stand for the strata of the training rows. A stratum may have
@@ -288,7 +286,7 @@ class TrainingData:
         sample_weight: ArrayLike | None = None,
         sensitive_features: MatrixLike | None = None,
         query: ArrayLike | None = None,
-    ) -> TrainingData | None:
+    ) -> "TrainingData | None":
         """Return rows for validation, of positive weight, None if all arguments are."""
         given = {"X_val": X, "y_val": y, "sensitive_features_val": sensitive_features}
         given |= {"sample_weight_val": sample_weight, "query_val": query}

@@ -3,8 +3,6 @@
 MSLR-WEB10K itself is loaded from a file that the user names.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from numbers import Real

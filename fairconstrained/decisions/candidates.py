@@ -1,7 +1,5 @@
 """Candidates for a bound on decisions, and searches along lines of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -77,7 +75,7 @@ class Candidate:
         """A number that is large for models of merit near the bound."""
         return _ACCURACY_WEIGHT * self.merit - max(self.violation, 0.0)
 
-    def better_than(self, other: Candidate) -> bool:
+    def better_than(self, other: "Candidate") -> bool:
         """Return whether it is preferred: the bound first, then the merit, then the loss."""
         if not (self.met and other.met):
             return self.met if self.met != other.met else self.violation < other.violation

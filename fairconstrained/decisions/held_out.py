@@ -1,7 +1,5 @@
 """The rows held out from training: how many, which ones, and what they are to test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,7 +49,7 @@ class HeldOut:
         held_out: TrainingData,
         model: Model,
         unconstrained: FreeScores,
-    ) -> HeldOut:
+    ) -> "HeldOut":
         """Return the constraints on the held-out rows, with what they chose on the training rows.
 
         The tolerances of the constraints are set, and `problem` has them on the training rows.

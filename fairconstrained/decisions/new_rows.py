@@ -1,7 +1,5 @@
 """What to expect on new rows: rates of few rows are estimated from more rows, gaps from noise."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -59,7 +57,7 @@ class SoftLabels:
     probability: Array  # p, the probability of the label +1, (n_rows,)
 
     @classmethod
-    def of(cls, scores: Array, y: Array, codes: Array, weight: Array) -> SoftLabels:
+    def of(cls, scores: Array, y: Array, codes: Array, weight: Array) -> "SoftLabels":
         """Return soft labels from the scores of a model that was fitted without constraints.
 
         The probabilities are those of a logistic regression on the scores with an intercept for

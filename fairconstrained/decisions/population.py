@@ -1,7 +1,5 @@
 """Bounds on decisions that hold for the population with a given probability."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -186,7 +184,7 @@ class Margins:
     room: Array  # the distance between equal rates and the bound, (n_constraints,)
 
     @classmethod
-    def of(cls, held_out: HeldOut, problem: Problem, w: Array, delta: float) -> Margins:
+    def of(cls, held_out: HeldOut, problem: Problem, w: Array, delta: float) -> "Margins":
         """Return the margins at the rates of the model w on the training rows.
 
         `delta` is the error of the test. Further constraints of the problem, without statements,

@@ -1,7 +1,5 @@
 """Decisions along a line of models, counted for all points of the line at once."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast

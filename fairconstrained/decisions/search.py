@@ -1,7 +1,5 @@
 """The search for a model whose decisions meet the constraints on the training rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -65,7 +63,7 @@ class DecisionTask:
         kind = ClassCandidateSearch if of_classes else CandidateSearch
         return kind(self.problem, self.y, self.sample_weight, expected=self.expected)
 
-    def search(self) -> DecisionSearch:
+    def search(self) -> "DecisionSearch":
         r"""Return a model whose decisions meet the constraints, the best one that was found.
 
         Among models that meet the constraints the more accurate one is better, then the one of
@@ -131,12 +129,12 @@ class DecisionTask:
             last = solver.minimize(problem, warm=last, max_data_passes=_PASSES_OF_TIGHTER)
             yield search.evaluate(last.w)
 
-    def without_search(self) -> DecisionSearch:
+    def without_search(self) -> "DecisionSearch":
         """Return the fit on scores as it is, with its predictions measured; it is the only one."""
         best, passes = self.candidates().evaluate(self.first.w), self.first.data_passes
         return DecisionSearch(**figures(best), data_passes=passes, data_passes_on_scores=passes)
 
-    def below(self, plain: DecisionSearch, shifts: Sequence[Array]) -> Iterator[DecisionSearch]:
+    def below(self, plain: "DecisionSearch", shifts: Sequence[Array]) -> "Iterator[DecisionSearch]":
         """Yield a model for each of the shifts, the largest first.
 
         `plain` is the model for the tolerances as they are.
@@ -278,7 +276,7 @@ class DecisionSearch:
             data_passes=self.data_passes,
         )
 
-    def with_model(self, candidate: Candidate | DecisionSearch) -> DecisionSearch:
+    def with_model(self, candidate: "Candidate | DecisionSearch") -> "DecisionSearch":
         """Return the same search with another model."""
         return replace(self, **figures(candidate))
 

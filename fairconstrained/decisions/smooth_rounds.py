@@ -1,7 +1,5 @@
 """Rounds of smooth problems that bound decisions, with sigmoids in their place that narrow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

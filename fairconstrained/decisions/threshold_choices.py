@@ -1,7 +1,5 @@
 """The decisions that thresholds on given scores can make, and the best by an integer program."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,7 +90,7 @@ class ThresholdChoices:
         sample_weight: Array,
         limits: tuple[float, float],
         fixed: Mapping[int, float],
-    ) -> ThresholdChoices:
+    ) -> "ThresholdChoices":
         """Return the choices of the thresholds of a problem.
 
         Its model is a :class:`~fairconstrained.models.trees.ThresholdModel`. The limits are the

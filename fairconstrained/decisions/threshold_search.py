@@ -1,7 +1,5 @@
 """The search for thresholds on given scores whose decisions meet the constraints."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What a domain is: a closed convex set of weights with an exact projection."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from operator import attrgetter
 
@@ -53,7 +51,7 @@ class Domain(Parametrized, ABC):
             A point and a gradient, or several.
         """
 
-    def stretched(self, factors: Array) -> Domain | None:
+    def stretched(self, factors: Array) -> "Domain | None":
         """Return the set of all factors * w with w in this one, None if it has no known projection.
 
         The problem is then one in the variables factors * w, which solvers find easier where these
@@ -88,7 +86,7 @@ class WholeSpace(Domain):
         """Return the gradient: the normal cone is {0}."""
         return gradient
 
-    def stretched(self, factors: Array) -> WholeSpace:
+    def stretched(self, factors: Array) -> "WholeSpace":
         """Return the same."""
         return self
 

@@ -1,7 +1,5 @@
 """Boxes, and balls of the Euclidean and of the L1 norm, with coordinates in any units."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from numbers import Real
 from operator import attrgetter
@@ -68,7 +66,7 @@ class Box(Domain):
         residual = np.where(w <= lower + rounding, np.minimum(gradient, 0.0), gradient)
         return np.where(w >= upper - rounding, np.maximum(residual, 0.0), residual)
 
-    def stretched(self, factors: Array) -> Intervals:
+    def stretched(self, factors: Array) -> "Intervals":
         """Return the box with its bounds times the factors."""
         return Intervals(np.multiply(self.lower, factors), np.multiply(self.upper, factors))
 
@@ -192,7 +190,7 @@ class Ellipsoid(_Ball):
         slope = np.sum(gradient * normal, axis=-1, keepdims=True)
         return gradient + np.maximum(-slope, 0.0) * normal
 
-    def stretched(self, factors: Array) -> Ellipsoid:
+    def stretched(self, factors: Array) -> "Ellipsoid":
         """Return the ellipsoid with its half axes times the factors."""
         return Ellipsoid(self._axes * factors)
 
@@ -281,7 +279,7 @@ class WeightedL1Ball(_Ball):
         shrunk = np.sign(gradient) * np.maximum(np.abs(gradient) - t * rates, 0.0)
         return np.where(support, gradient + t * rates * np.sign(w), shrunk)
 
-    def stretched(self, factors: Array) -> WeightedL1Ball:
+    def stretched(self, factors: Array) -> "WeightedL1Ball":
         """Return the ball with its factors times these."""
         return WeightedL1Ball(self.radius, np.asarray(self.factors, dtype=float) * factors)
 

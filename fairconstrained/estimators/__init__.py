@@ -5,8 +5,6 @@ What all estimators share is in this file: parameters of constraints such as
 ``constraint__ratio=0.9``, and links to the documentation.
 """
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """The base classes of the estimators: bind, minimise with callbacks, store, warn."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from copy import copy

@@ -1,7 +1,5 @@
 """Boosted trees under fairness constraints: their leaf values are the variables of a fit."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """The base classes of classifiers: `fit`, `predict`, probabilities."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 

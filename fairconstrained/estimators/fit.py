@@ -1,7 +1,5 @@
 """A fit: an estimator's options and checked data as a problem, and what its solutions become."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -61,7 +59,7 @@ class Fit:
     split: Split | None = None
     held_out: HeldOut | None = None  # with `confidence`: the rows that are not used for training
     # the fit to half of the rows, and the others; those of another kappa may use it, too
-    half: Callable[[], tuple[Fit, TrainingData]] | None = None
+    half: "Callable[[], tuple[Fit, TrainingData]] | None" = None
 
     @classmethod
     def bind(
@@ -72,7 +70,7 @@ class Fit:
         split: Split | None = None,
         *,
         path: bool = False,
-    ) -> Fit:
+    ) -> "Fit":
         """Return the fit for checked data.
 
         With `path` the tolerances are to vary, so that nothing may depend on them: trees are grown
@@ -80,7 +78,7 @@ class Fit:
         the model without constraints selects it.
         """
 
-        def free(under: Sequence[Constraint]) -> Fit:
+        def free(under: Sequence[Constraint]) -> "Fit":
             return cls.free(
                 estimator, data, estimator._free_problem(data, under, split, path), split
             )
@@ -94,7 +92,9 @@ class Fit:
         return replace(fit, half=cache(partial(fit._half, path)) if tested else None)
 
     @classmethod
-    def free(cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None) -> Fit:
+    def free(
+        cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None
+    ) -> "Fit":
         """Return the fit of a problem without constraints."""
         bare = cls(estimator, data, rows.Unconstrained(problem), problem, split=split)
         threshold, selects = estimator.threshold, None
@@ -103,7 +103,7 @@ class Fit:
         solved = rows.Unconstrained(problem, partial(estimator._train_free, bare), selects)
         return replace(bare, unconstrained=solved)
 
-    def constrained(self, constraints: Sequence[Constraint]) -> Fit:
+    def constrained(self, constraints: Sequence[Constraint]) -> "Fit":
         """Return the fit with other constraints."""
         model, data = self.model, self.data
         if self.split is not None and self.estimator._follows_others:
@@ -116,7 +116,7 @@ class Fit:
 
     def tested(
         self, held_out: TrainingData, model: Model, attributes: dict[str, Any] | None = None
-    ) -> Fit:
+    ) -> "Fit":
         """Return the fit that tests its models on held-out rows, of which `model` has the scores.
 
         `attributes` name the rows, by default by their positions in X.
@@ -156,7 +156,7 @@ class Fit:
         epigraph = self.problem.epigraph((1.0 + self.estimator.max_loss_increase) * least)
         return epigraph, Start(np.append(w, level))
 
-    def with_kappa(self, kappa: float) -> Fit:
+    def with_kappa(self, kappa: float) -> "Fit":
         """Return the fit with another kappa, for the constraints that have none of their own.
 
         Most constraints subtract kappa or do not depend on it: their problem is shifted. If kappa
@@ -274,7 +274,7 @@ class Fit:
         return self.data.groups if in_memory and self.data.asked is self.data else None
 
     def _tested_on_half(
-        self, gaps: tuple[new_rows.ExpectedGap, ...], fit: Fit, others: TrainingData
+        self, gaps: tuple[new_rows.ExpectedGap, ...], fit: "Fit", others: TrainingData
     ) -> tuple[new_rows.ExpectedGap, ...]:
         """Return the gaps, enlarged by what the fit to half of the rows misses on the others."""
         with warnings.catch_warnings():
@@ -285,7 +285,7 @@ class Fit:
             elsewhere = fit.problem_on(others).at(search.w)
         return new_rows.larger_by(gaps, fit.problem.at(search.w), elsewhere)
 
-    def _half(self, path: bool) -> tuple[Fit, TrainingData]:
+    def _half(self, path: bool) -> "tuple[Fit, TrainingData]":
         """Return the fit to half of the rows of every group and label, and the other rows."""
         (data, others), estimator = split(self.data, 0.5, 0), self.estimator
         with warnings.catch_warnings():

@@ -1,7 +1,5 @@
 """Growing trees for the Lagrangian of a problem, and LightGBM's boosters as linear models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial

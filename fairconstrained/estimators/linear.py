@@ -1,7 +1,5 @@
 """Linear classifiers under fairness constraints, and their export to scikit-learn's classes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial

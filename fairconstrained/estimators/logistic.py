@@ -1,7 +1,5 @@
 """Logistic regression and the support vector classifier under fairness constraints."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """How networks are trained: the iterate best on validation rows, last layers, fitted networks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil

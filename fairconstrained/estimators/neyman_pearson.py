@@ -1,7 +1,5 @@
 """Neyman-Pearson classification: one class's errors are minimised, the others' are bounded."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self

@@ -1,7 +1,5 @@
 """How the scores of a ranker come from features: the objects passed as `model`."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The rows of a fit, checked with the parameters and divided, and constraints bound to them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial

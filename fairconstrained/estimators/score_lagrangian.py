@@ -1,7 +1,5 @@
 """The loss and the augmented Lagrangian of scores: what the next tree is fitted to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar

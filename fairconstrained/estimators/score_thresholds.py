@@ -1,7 +1,5 @@
 """Thresholds on the scores of any classifier, so that its decisions meet fairness constraints."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self

@@ -1,7 +1,5 @@
 """Fits whose threshold selects a given share of the rows: the threshold follows the scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

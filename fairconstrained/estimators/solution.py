@@ -1,7 +1,5 @@
 """The solution of a fit: its attributes, whether its bound was met, and warnings."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -52,13 +50,13 @@ class Bound:
     text: str  # the same in words, with figures if it is not met; empty without a constraint
 
     @classmethod
-    def of_scores(cls, at: Evaluation, result: Result, *, on_loss: bool = False) -> Bound:
+    def of_scores(cls, at: Evaluation, result: Result, *, on_loss: bool = False) -> "Bound":
         """Return the bound on scores, which is met up to the solver's tolerance."""
         violation = result.violation if on_loss else at.violation
         return cls._of(at, violation, result.solver.tol, [] if on_loss else at.gaps)
 
     @classmethod
-    def of_decisions(cls, at: Evaluation, certificate: Certificate | None) -> Bound:
+    def of_decisions(cls, at: Evaluation, certificate: Certificate | None) -> "Bound":
         """Return the bound on decisions, which is met exactly, or on those in the population."""
         if certificate is None:
             return cls._of(at, at.zero_one_violation, 0.0, at.decided.gaps)
@@ -68,7 +66,7 @@ class Bound:
         return cls(violation, certificate.certified, f"{verdict} {level}")
 
     @classmethod
-    def _of(cls, at: Evaluation, violation: float, tol: float, gaps: Gaps) -> Bound:
+    def _of(cls, at: Evaluation, violation: float, tol: float, gaps: Gaps) -> "Bound":
         if not at.problem.n_constraints:
             return cls(violation, None, "")
         met = violation <= tol

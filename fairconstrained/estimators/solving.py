@@ -1,7 +1,5 @@
 """How the problem of a fit is solved: progress, other solvers and starts from samples."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A fit of thresholds: scores, the constraints on decisions, the search, and what it stores."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace

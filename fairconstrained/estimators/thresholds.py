@@ -1,7 +1,5 @@
 """Where decisions are cut, and what a classifier with thresholds predicts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from numbers import Real
 from typing import Any

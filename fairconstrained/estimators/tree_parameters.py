@@ -1,7 +1,5 @@
 """The parameters of boosted trees, checked, and their features: numbers and categories."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping, Sequence

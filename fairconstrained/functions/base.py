@@ -1,7 +1,5 @@
 """Scalar functions of a score: the base class of surrogates and losses."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from operator import attrgetter
 
@@ -76,7 +74,7 @@ class ScalarFunction(Parametrized, ABC):
         overridden = type(self).convex_parts is not ScalarFunction.convex_parts
         return overridden or self.convex or bool(np.isfinite(self.curvature[0]))
 
-    def convex_parts(self) -> tuple[ScalarFunction, ScalarFunction]:
+    def convex_parts(self) -> "tuple[ScalarFunction, ScalarFunction]":
         r"""Return convex functions (plus, minus) with phi = plus - minus.
 
         A convex function is its own plus part. Any other with a finite lower bound :math:`-\ell`
@@ -98,7 +96,7 @@ class ScalarFunction(Parametrized, ABC):
             )
         return PlusParabola(self, max(-lower, 0.0)), Parabola(max(-lower, 0.0))
 
-    def zero_one(self) -> ScalarFunction:
+    def zero_one(self) -> "ScalarFunction":
         """Return the zero-one version: the indicator for a surrogate, otherwise the function."""
         return self
 
@@ -107,7 +105,7 @@ class ScalarFunction(Parametrized, ABC):
         """Whether the function is smooth or declares its kinks."""
         return self.smooth or bool(self.kinks)
 
-    def smoothed(self, width: float) -> ScalarFunction:
+    def smoothed(self, width: float) -> "ScalarFunction":
         """Return the function with its kinks rounded over `width`; itself if it has none."""
         return self if self.smooth else Rounded(self, width)
 
@@ -196,7 +194,7 @@ class PlusParabola(ScalarFunction):
         """Return phi'(t) + c t."""
         return self.function.derivative(t, self.function.value(t)) + self.coefficient * t
 
-    def smoothed(self, width: float) -> PlusParabola:
+    def smoothed(self, width: float) -> "PlusParabola":
         """Return the rounded function plus the parabola."""
         return PlusParabola(self.function.smoothed(width), self.coefficient)
 

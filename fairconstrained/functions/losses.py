@@ -1,7 +1,5 @@
 """Losses of the margin t = y * score, with labels y in {-1, +1}."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.special import expit
 

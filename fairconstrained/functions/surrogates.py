@@ -1,7 +1,5 @@
 """Surrogates of the decision 1{score > 0}."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 import numpy as np
@@ -36,7 +34,7 @@ class Surrogate(ScalarFunction):
         """Return the indicator of t > 0."""
         return Indicator()
 
-    def steeper(self, factor: float) -> Surrogate:
+    def steeper(self, factor: float) -> "Surrogate":
         r"""Return the surrogate :math:`\phi(c\, t)`.
 
         Parameters
@@ -76,7 +74,7 @@ class Stretched(Surrogate):
         self.function = function
         self.factor = factor
 
-    def _of(self, function: ScalarFunction) -> Stretched:
+    def _of(self, function: ScalarFunction) -> "Stretched":
         """Return the same for another function."""
         return Stretched(function, self.factor)
 

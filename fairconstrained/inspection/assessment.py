@@ -1,7 +1,5 @@
 """Whether constraints hold on given rows: gaps of scores and of predictions, with intervals."""
 
-from __future__ import annotations
-
 import warnings
 from collections import Counter
 from collections.abc import Sequence

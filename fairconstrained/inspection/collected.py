@@ -1,7 +1,5 @@
 """The outputs of models on the same rows, what they measure, and what one costs against another."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -56,7 +54,7 @@ class Collected:
         """How many rows there are, each counted once."""
         return len(self.groups.once(self.weight)[0])
 
-    def of_class(self, positive: object) -> Collected:
+    def of_class(self, positive: object) -> "Collected":
         """Return the rows and outputs for a positive class."""
         return replace(
             self,
@@ -65,7 +63,7 @@ class Collected:
             positive=positive,
         )
 
-    def against_rest(self, pos_label: object) -> Collected:
+    def against_rest(self, pos_label: object) -> "Collected":
         """Return the rows and outputs for a positive class against the others.
 
         It is that given, else the one that the models name, else the second class.

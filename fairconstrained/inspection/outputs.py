@@ -1,7 +1,5 @@
 """Fitted models of any library, and what they return for given rows."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -133,7 +131,7 @@ class Outputs:
         y: Array | None = None,
         classes: Sequence[Any] | None = None,
         methods: Sequence[str] | None = None,
-    ) -> Outputs:
+    ) -> "Outputs":
         """Return the outputs of a fitted classifier of any library, a pipeline or a search.
 
         `y`, the labels of the rows, has the classes of a model without `classes_`, or `classes` has
@@ -167,7 +165,7 @@ class Outputs:
         return read
 
     @classmethod
-    def stored(cls, labels: Array, y_score: ArrayLike | None, seen: Array) -> Outputs:
+    def stored(cls, labels: Array, y_score: ArrayLike | None, seen: Array) -> "Outputs":
         """Return stored predictions as the outputs of a model, perhaps with scores.
 
         Scores are probabilities if all are between 0 and 1. The labels seen have the classes.
@@ -190,7 +188,7 @@ class Outputs:
             )
         return scored
 
-    def _with_scores(self, where: str, output: Any, *, may_be_probabilities: bool) -> Outputs:
+    def _with_scores(self, where: str, output: Any, *, may_be_probabilities: bool) -> "Outputs":
         """Return the outputs with finite scores, or with probabilities: of rows, or of classes."""
         n_classes = len(self.classes)
         try:
@@ -216,11 +214,11 @@ class Outputs:
             return replace(self, probabilities=scores)
         return replace(self, decision=scores)  # LightGBM's predict_proba, with its own objective
 
-    def of_class(self, positive: object) -> Outputs:
+    def of_class(self, positive: object) -> "Outputs":
         """Return the outputs for a positive class."""
         return replace(self, positive=positive)
 
-    def take(self, rows: Array) -> Outputs:
+    def take(self, rows: Array) -> "Outputs":
         """Return the outputs for some rows."""
         return replace(self, **some_of(self, ("labels", "probabilities", "decision"), rows))
 

@@ -1,7 +1,5 @@
 """The groups that tables and pictures show, with their rates and their scores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -152,7 +150,7 @@ class RateDots:
     @classmethod
     def of(
         cls, tables: Sequence[pd.DataFrame], rate: str, choice: Choice | None = None
-    ) -> RateDots:
+    ) -> "RateDots":
         """Return a rate from tables of :func:`~fairconstrained.metrics.group_rates`.
 
         Without a choice the groups are chosen and sorted by this rate.
@@ -237,7 +235,7 @@ class GroupScores(GroupedRows):
         threshold: float | None = None,
         marginal: bool = False,
         pos_label: object = None,
-    ) -> GroupScores:
+    ) -> "GroupScores":
         """Return the scores of a fitted classifier.
 
         With `marginal`, for a classifier with ``combine="marginal"``, each row is listed once for
@@ -262,7 +260,7 @@ class GroupScores(GroupedRows):
         labels = None if collected.labels is None else collected.labels[rows]
         return cls(labels, scores[rows], groups, collected.weight[rows], threshold, unit)
 
-    def chosen(self, keep: int | None = None) -> GroupScores:
+    def chosen(self, keep: int | None = None) -> "GroupScores":
         """Return the scores with the groups to show, of many groups, and the others as one group.
 
         Up to eight groups are all shown, in their order. Beyond, the groups are chosen and sorted

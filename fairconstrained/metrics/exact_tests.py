@@ -1,7 +1,5 @@
 """Exact tests and limits for a linear function of two rates, whatever the rates are."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import lru_cache
 

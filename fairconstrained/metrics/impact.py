@@ -1,7 +1,5 @@
 """Impact ratios: rates against that of a reference group, for every attribute and crossing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

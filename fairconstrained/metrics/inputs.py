@@ -1,7 +1,5 @@
 """The arguments of metrics, checked, as rows by group."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps

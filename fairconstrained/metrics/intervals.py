@@ -1,7 +1,5 @@
 """Confidence intervals for rates, their differences and the largest one, and for calibration."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -223,7 +221,7 @@ class Calibrated(GroupedRows):
     def calibration(self, confidence: float) -> pd.DataFrame:
         """Return the calibration of each group and, in the last row, of all rows."""
 
-        def columns(part: Calibrated) -> dict[str, Array]:
+        def columns(part: "Calibrated") -> dict[str, Array]:
             observed, predicted = part.means(part.labels)[0], part.means(part.values)[0]
             shares = {"rows": part.counts(), "observed": observed, "predicted": predicted}
             return shares | part._interval(confidence).named("calibration")

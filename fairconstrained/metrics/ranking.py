@@ -1,7 +1,5 @@
 """Measures of rankings within queries: the discounted gain, and pairwise errors by group."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 

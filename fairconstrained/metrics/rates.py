@@ -1,7 +1,5 @@
 """Rates of predictions by group, with confidence intervals, and error rates of classes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -80,7 +78,7 @@ class Predictions(GroupedRows):
     def rates(self, names: Sequence[str], confidence: float) -> pd.DataFrame:
         """Return counts and rates: a row for each group, and one for all rows."""
 
-        def columns(part: Predictions) -> dict[str, Array]:
+        def columns(part: "Predictions") -> dict[str, Array]:
             counts = {"rows": part.counts()}
             if part.labels is not None:
                 counts["positive_labels"] = part.counts(part.labels)

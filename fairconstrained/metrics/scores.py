@@ -1,7 +1,5 @@
 """Measures of scores: demographic parity at thresholds and in ranges of ranks, and AUCs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 

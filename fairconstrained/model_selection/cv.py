@@ -1,7 +1,5 @@
 """Cross-validation along warm-started paths: which kappa, and which alpha."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """A path of tolerances: where its fits start, the rows on which they are measured, its models."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The frontier of accuracy and fairness: a model for every tolerance, each from the last."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy

@@ -1,7 +1,5 @@
 """Scorers of fairness for scikit-learn's searches and cross-validation."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -232,7 +230,7 @@ class FairnessScorer:
             request.score.add_request(param=name, alias=alias)
         return get_routing_for_object(request)
 
-    def set_score_request(self, **requests: bool | str | None) -> FairnessScorer:
+    def set_score_request(self, **requests: bool | str | None) -> "FairnessScorer":
         """Set what the scorer asks for by scikit-learn's metadata routing.
 
         Parameters

@@ -1,7 +1,5 @@
 """What searches need: folds, progress, and a rule that selects the best of fair candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

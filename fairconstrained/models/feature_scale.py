@@ -1,7 +1,5 @@
 """The scales of features, computed block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -74,18 +72,18 @@ class Moments:
     values: Array
 
     @classmethod
-    def of(cls, X: Features, sample_weight: Array) -> Moments:
+    def of(cls, X: Features, sample_weight: Array) -> "Moments":
         """Return the moments of rows, of which there is at least one."""
         weight, values = float(sample_weight.sum()), frequent_values(X, sample_weight)
         mean, variance, low, high = feature_moments(X, sample_weight)
         return cls(weight, mean, weight * variance, low, high, values)
 
-    def times(self, factor: float) -> Moments:
+    def times(self, factor: float) -> "Moments":
         """Return the moments of the same rows with weights that are larger by a factor."""
         return replace(self, weight=factor * self.weight, squares=factor * self.squares)
 
     @classmethod
-    def merged(cls, parts: Sequence[Moments]) -> Moments:
+    def merged(cls, parts: "Sequence[Moments]") -> "Moments":
         """Return the moments of all rows from those of parts.
 
         References

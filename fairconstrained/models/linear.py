@@ -1,7 +1,5 @@
 """What a model is, and the linear one: weights become scores, and weights on scores gradients."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -208,7 +206,7 @@ class LinearModel(Model):
         n_outputs: int = 1,
         rescale: bool = True,
         known: FeatureScale | None = None,
-    ) -> LinearModel:
+    ) -> "LinearModel":
         """Return the model with its features centred and divided by the feature scale.
 
         The scale is that of these rows, with weights > 0, unless another is `known`. Without an
@@ -227,7 +225,7 @@ class LinearModel(Model):
             mean_squares=squares / known.scale**2 if rescale else squares,
         )
 
-    def in_units(self, scale: Array) -> LinearModel:
+    def in_units(self, scale: Array) -> "LinearModel":
         """Return the same model with other feature scales q > 0, (n_features,)."""
         before = 1.0 if self.scale is None else self.scale
         squares = self.mean_squares
@@ -368,11 +366,11 @@ class LinearModel(Model):
             back = np.ascontiguousarray((X.T @ weights.T).T)
         return self.in_parameters(back, np.reshape(weights.sum(axis=1), (-1, 1)))
 
-    def on(self, X: Matrix) -> LinearModel:
+    def on(self, X: Matrix) -> "LinearModel":
         """Return the model of other rows, with the same columns, parameters, shift and scale."""
         return replace(self, X=X)
 
-    def batch(self, rows: Array) -> LinearModel:
+    def batch(self, rows: Array) -> "LinearModel":
         """Return the model of these rows only."""
         return replace(self, X=self.X[rows])
 

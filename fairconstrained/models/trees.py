@@ -1,7 +1,5 @@
 """Models of boosted trees, a coefficient for every leaf or a score for every row; thresholds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
@@ -143,7 +141,7 @@ class LeafModel(LinearModel):
         """Return the boosted leaf values."""
         return np.zeros(self.n_parameters) if self.initial is None else self.initial.copy()
 
-    def on(self, X: Matrix) -> LeafModel:
+    def on(self, X: Matrix) -> "LeafModel":
         """Return the model of other rows, of which X are the features, not the leaves."""
         assert self.features is not None, "made by LeafModel.of"
         return replace(self, X=self.features(X))

@@ -1,7 +1,5 @@
 """Plots of the convergence of solvers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -78,7 +76,7 @@ class ConvergenceDisplay:
         log_x: bool | None = None,
         axes: Sequence[Axes] | Array | None = None,
         line_kw: Mapping[str, object] | None = None,
-    ) -> ConvergenceDisplay:
+    ) -> "ConvergenceDisplay":
         """Plot the traces of results.
 
         Parameters
@@ -114,7 +112,7 @@ class ConvergenceDisplay:
         log_x: bool | None = None,
         axes: Sequence[Axes] | Array | None = None,
         line_kw: Mapping[str, object] | None = None,
-    ) -> ConvergenceDisplay:
+    ) -> "ConvergenceDisplay":
         """Plot the traces; see :meth:`from_results` for the parameters."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt

@@ -1,7 +1,5 @@
 """Plots of the score distributions of groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
@@ -29,7 +27,7 @@ class Density:
     inside: tuple[float, float] | None = None  # the scores at the ends of the range of ranks
 
     @classmethod
-    def of(cls, scores: Array, shares: Array, edges: Array, ranks: Ranks = None) -> Density:
+    def of(cls, scores: Array, shares: Array, edges: Array, ranks: Ranks = None) -> "Density":
         """Return the histogram of scores, whose shares of the weight sum to one."""
         heights = np.histogram(scores, edges, weights=shares)[0] / np.diff(edges)
         if ranks is None:
@@ -112,7 +110,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         bins: int | ArrayLike | None = None,
         pos_label: object = None,
         ax: Axes | None = None,
-    ) -> ScoreDensityDisplay:
+    ) -> "ScoreDensityDisplay":
         """Plot the score densities of a fitted classifier.
 
         Parameters
@@ -166,7 +164,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         bins: int | ArrayLike | None = None,
         unit: str = "score",
         ax: Axes | None = None,
-    ) -> ScoreDensityDisplay:
+    ) -> "ScoreDensityDisplay":
         """Plot the densities of given scores.
 
         Parameters
@@ -192,7 +190,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
     @classmethod
     def _of(
         cls, scores: GroupScores, ranks: Ranks, bins: int | ArrayLike | None
-    ) -> ScoreDensityDisplay:
+    ) -> "ScoreDensityDisplay":
         """Return the display, not drawn."""
         ranks = None if ranks is None else check_ranks(ranks)
         scores = scores.chosen()
@@ -207,7 +205,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         }
         return cls(edges, densities, threshold=scores.threshold, unit=scores.unit, ranks=ranks)
 
-    def plot(self, *, ax: Axes | None = None) -> ScoreDensityDisplay:
+    def plot(self, *, ax: Axes | None = None) -> "ScoreDensityDisplay":
         """Draw the densities on axes, those of a new figure if None, and return the display."""
         from matplotlib.patches import Patch
 

@@ -1,7 +1,5 @@
 """Plots of the rates of predictions by group, for one or several models."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
@@ -89,7 +87,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         confidence: float | None = 0.95,
         pos_label: object = None,
         ax: Axes | None = None,
-    ) -> GroupMetricsDisplay:
+    ) -> "GroupMetricsDisplay":
         """Plot the rates of fitted classifiers.
 
         Parameters
@@ -127,7 +125,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         confidence: float | None = 0.95,
         pos_label: object = None,
         ax: Axes | None = None,
-    ) -> GroupMetricsDisplay:
+    ) -> "GroupMetricsDisplay":
         """Plot the rates of given predictions.
 
         Parameters
@@ -149,7 +147,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
     @classmethod
     def _of(
         cls, rows: Collected, metrics: Sequence[str], confidence: float | None
-    ) -> GroupMetricsDisplay:
+    ) -> "GroupMetricsDisplay":
         """Return the display, not drawn."""
         if isinstance(metrics, str) or not isinstance(metrics, Sequence):
             raise TypeError(
@@ -183,7 +181,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         choice = RateDots.of(tables, self.metrics[0]).choice
         return [RateDots.of(tables, metric, choice) for metric in self.metrics]
 
-    def plot(self, *, ax: Axes | None = None) -> GroupMetricsDisplay:
+    def plot(self, *, ax: Axes | None = None) -> "GroupMetricsDisplay":
         """Draw the dots on axes, those of a new figure if None, and return the display."""
         if not self.tables or not self.metrics:
             raise ValueError("GroupMetricsDisplay: there are no models or no metrics to plot.")

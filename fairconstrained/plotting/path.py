@@ -1,7 +1,5 @@
 """Plots of accuracy against the gap along a fairness path."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
@@ -113,7 +111,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         chosen: float | None = None,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-    ) -> FairnessPathDisplay:
+    ) -> "FairnessPathDisplay":
         """Plot the result of :func:`~fairconstrained.fairness_path`.
 
         Parameters
@@ -151,7 +149,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         points: Mapping[str, ArrayLike] | None = None,
         ax: Axes | None = None,
         **options: Any,
-    ) -> FairnessPathDisplay:
+    ) -> "FairnessPathDisplay":
         """Fit a fairness path and plot it.
 
         Parameters
@@ -190,7 +188,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         accuracy_name: str = "accuracy",
         points: Mapping[str, ArrayLike] | None = None,
         ax: Axes | None = None,
-    ) -> FairnessPathDisplay:
+    ) -> "FairnessPathDisplay":
         """Plot the path of models with given predictions.
 
         Parameters
@@ -234,7 +232,7 @@ class FairnessPathDisplay(style.AxesDisplay):
 
     def plot(
         self, *, ax: Axes | None = None, line_kw: Mapping[str, object] | None = None
-    ) -> FairnessPathDisplay:
+    ) -> "FairnessPathDisplay":
         """Draw the path on axes, those of a new figure if None, and return the display.
 
         `line_kw` are additional properties of the line of the path, such as its label.
@@ -289,7 +287,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         self._set_limits()
         return self
 
-    def add_points(self, name: str, points: ArrayLike, **kw: Any) -> FairnessPathDisplay:
+    def add_points(self, name: str, points: ArrayLike, **kw: Any) -> "FairnessPathDisplay":
         """Add other models to the plot.
 
         Parameters

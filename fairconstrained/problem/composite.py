@@ -1,7 +1,5 @@
 """Composite functions, a term of a model's scores plus a penalty on weights; their multipliers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -67,18 +65,18 @@ class CompositeFunction:
         known = self.model.gram_is_cheap and self.term.curved and self.penalty.quadratic
         return known and (self.model.in_memory or not self.term.n_auxiliary)
 
-    def add(self, penalty: Penalty) -> CompositeFunction:
+    def add(self, penalty: Penalty) -> "CompositeFunction":
         """Return the part with one more penalty."""
         return replace(self, penalty=self.penalty + penalty)
 
-    def shifted(self, shift: Array | float) -> CompositeFunction:
+    def shifted(self, shift: Array | float) -> "CompositeFunction":
         """Return the part plus `shift`: the same gaps with tolerances that are smaller by it."""
         level = self.level + shift
         if np.size(level) and np.ptp(level) == 0.0:  # one number: pairs need not be listed
             level = float(np.ravel(level)[0])
         return replace(self, level=level)
 
-    def widened(self, n_variables: int, slope: float) -> CompositeFunction:
+    def widened(self, n_variables: int, slope: float) -> "CompositeFunction":
         """Return the part with one more variable than these, of which it has the slope."""
         before = np.zeros(n_variables) if self.slope is None else self.slope
         penalty = Leading(self.penalty, n_variables)
@@ -104,7 +102,7 @@ class CompositeFunction:
         level = self.level if np.size(self.level) == len(bounds) else np.max(self.level)
         return bounds - level
 
-    def zero_one(self) -> CompositeFunction:
+    def zero_one(self) -> "CompositeFunction":
         """Return the part with the indicator in place of the surrogate.
 
         That may have other outputs: these have the largest of the levels.
@@ -114,14 +112,14 @@ class CompositeFunction:
             level = float(np.max(level, initial=0.0))
         return replace(self, term=term, level=level)
 
-    def convexify(self, w: Array, scores: Array) -> CompositeFunction:
+    def convexify(self, w: Array, scores: Array) -> "CompositeFunction":
         """Return the convex majorant at `w`."""
         if not self.model.linear:
             raise ValueError("convexify needs a model whose scores are linear in the weights.")
         term = self.term.convexify(scores, w[self.auxiliary])
         return replace(self, term=term, penalty=self.penalty.convexify(w))
 
-    def smoothed(self, width: float) -> CompositeFunction:
+    def smoothed(self, width: float) -> "CompositeFunction":
         """Return the part with its kinks rounded over `width`."""
         return replace(self, term=self.term.smoothed(width), penalty=self.penalty.smoothed(width))
 
@@ -143,7 +141,7 @@ class Multipliers:
     size: int  # the number of constraints
 
     @classmethod
-    def of(cls, multipliers: Dual | None, size: int = 0) -> Multipliers:
+    def of(cls, multipliers: "Dual | None", size: int = 0) -> "Multipliers":
         """Return the multipliers of all constraints in this form; None stands for `size` zeros."""
         if isinstance(multipliers, Multipliers):
             return multipliers
@@ -152,7 +150,7 @@ class Multipliers:
         return cls(which, given[which], max(len(given), size))
 
     @classmethod
-    def at(cls, which: Array, values: Array, size: int) -> Multipliers:
+    def at(cls, which: Array, values: Array, size: int) -> "Multipliers":
         """Return the multipliers of some constraints, in any order, which may be zero."""
         order = np.argsort(which)
         order = order[values[order] != 0.0]

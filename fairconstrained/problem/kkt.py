@@ -1,7 +1,5 @@
 """Certificates: how far a point is from optimal, and evidence that constraints cannot be met."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, dropwhile, islice
@@ -45,7 +43,7 @@ class KKT:
     scale: float = 1.0
 
     @classmethod
-    def of(cls, at: Evaluation, multipliers: Dual, *, rounded: Evaluation | None = None) -> KKT:
+    def of(cls, at: Evaluation, multipliers: Dual, *, rounded: Evaluation | None = None) -> "KKT":
         r"""Return the conditions at an evaluation, with multipliers >= 0, (n_constraints,).
 
         `rounded` is the problem with its kinks rounded, at the same point. Its gradient is an

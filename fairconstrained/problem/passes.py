@@ -1,7 +1,5 @@
 """Forward passes: what an evaluation reads of a model's rows, once."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

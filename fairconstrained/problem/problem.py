@@ -1,7 +1,5 @@
 """Problem: what is minimised, and the problems that solvers make of it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -228,20 +226,20 @@ class Problem:
         """
         return self.kind(self, np.asarray(w, dtype=float), like=like)
 
-    def uncounted(self) -> Problem:
+    def uncounted(self) -> "Problem":
         """Return the same problem with a counter of its own, for measurements that do not count."""
         return replace(self, counter=EvaluationCounter())
 
-    def with_constraints(self, constraints: Sequence[CompositeFunction]) -> Problem:
+    def with_constraints(self, constraints: Sequence[CompositeFunction]) -> "Problem":
         """Return the problem with other constraints."""
         return replace(self, constraints=tuple(constraints))
 
-    def shifted(self, shifts: Array) -> Problem:
+    def shifted(self, shifts: Array) -> "Problem":
         """Return the problem with g_j + shift_j in place of g_j, and the same gaps and names."""
         parts = zip(self.constraints, self.places[1:], strict=True)
         return self.with_constraints([part.shifted(shifts[place]) for part, place in parts])
 
-    def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> Problem:
+    def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> "Problem":
         """Return the problem on batches, its statistics unbiased estimates of the full ones.
 
         There is a batch of positions of rows for every model, in the order of `models`, else a
@@ -280,7 +278,7 @@ class Problem:
         """
         return [common_blocks(terms) for terms in self._terms_by_model]
 
-    def proximal(self, center: Array, rho: float, constraint_rho: float | None = None) -> Problem:
+    def proximal(self, center: Array, rho: float, constraint_rho: float | None = None) -> "Problem":
         r"""Return IPC's subproblem: :math:`\tfrac{\rho}{2}\|w - c\|^2` added to every function (4).
 
         It is strongly convex where the strength rho exceeds minus the modulus. The constraints have
@@ -291,7 +289,7 @@ class Problem:
         added = {part: near if part is self.objective else other for part in self.parts}
         return self._map(lambda part: part.add(added[part]))
 
-    def convexify(self, w: Array, *, like: Evaluation | None = None) -> Problem:
+    def convexify(self, w: Array, *, like: Evaluation | None = None) -> "Problem":
         """Return IDCA's convex problem at `w`, which majorises this one and touches it there.
 
         It is that of equation (21) and algorithm 1. `like` is an evaluation at `w`, see :meth:`at`.
@@ -299,7 +297,7 @@ class Problem:
         at = self.uncounted().at(w, like=like)
         return self._map(lambda part: part.convexify(at.w, at.scores_of(part)))
 
-    def smoothed(self, width: float) -> Problem:
+    def smoothed(self, width: float) -> "Problem":
         """Return the problem with all kinks rounded over `width`, smooth if it is `smoothable`.
 
         The width is in the units of the scores for losses and surrogates, of the weights for
@@ -307,7 +305,7 @@ class Problem:
         """
         return self._map(lambda part: part.smoothed(width))
 
-    def epigraph(self, bound: float | None = None) -> Problem:
+    def epigraph(self, bound: float | None = None) -> "Problem":
         r"""Return the epigraph problem: the least unfairness subject to the loss.
 
         .. math::
@@ -328,6 +326,6 @@ class Problem:
             n_variables=n + 1,
         )
 
-    def _map(self, change: Callable[[CompositeFunction], CompositeFunction]) -> Problem:
+    def _map(self, change: Callable[[CompositeFunction], CompositeFunction]) -> "Problem":
         objective, *constraints = (change(part) for part in self.parts)
         return replace(self, objective=objective, constraints=tuple(constraints))

@@ -1,7 +1,5 @@
 """What a report is made of: constraints measured for every model, and the models of a path."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -45,7 +43,7 @@ class Evidence:
     # the groups with those that they are compared with, and the confidence level
     compared: ComparedRows
     # of several classes, the evidence for each
-    of_classes: dict[str, Evidence] = field(default_factory=dict)
+    of_classes: "dict[str, Evidence]" = field(default_factory=dict)
     # the columns from each of which the group can be guessed; see
     # `proxies`
     proxies: dict[str, float] = field(default_factory=dict)
@@ -58,7 +56,7 @@ class Evidence:
         constraint: Constraints,
         pos_label: object,
         X: MatrixLike | None = None,
-    ) -> Evidence:
+    ) -> "Evidence":
         """Measure constraints of all models on collected rows, for a class or all of several.
 
         A model without constraints is measured by those of the last model that has some.
@@ -100,7 +98,7 @@ class Evidence:
         return bool(self.of_classes)
 
     @property
-    def classes(self) -> dict[str, Evidence]:
+    def classes(self) -> "dict[str, Evidence]":
         """The evidence for each positive class by its name; a single one is called ""."""
         return self.of_classes or {"": self}
 

@@ -3,8 +3,6 @@
 A picture is a dictionary of what its template shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -39,7 +37,7 @@ class Scale:
     ticks: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Any, *, within: tuple[float, float] = (-np.inf, np.inf)) -> Scale:
+    def of(cls, values: Any, *, within: tuple[float, float] = (-np.inf, np.inf)) -> "Scale":
         """Return an axis that contains all finite values, with three to six round ticks."""
         finite = np.asarray(values, dtype=float)
         finite = finite[np.isfinite(finite)]

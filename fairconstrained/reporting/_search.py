@@ -1,7 +1,5 @@
 """The candidates of a search for alternatives: fitted, chosen among, and measured."""
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Sequence
@@ -42,7 +40,7 @@ class Rows:
     sample_weight: Any
     sensitive_features: Any
 
-    def take(self, some: Array) -> Rows:
+    def take(self, some: Array) -> "Rows":
         """Return some rows."""
         parts = {k: part for k, part in vars(self).items() if part is not None}
         return replace(self, **{k: _safe_indexing(part, some) for k, part in parts.items()})

@@ -1,7 +1,5 @@
 """The tables and the sentences of a report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

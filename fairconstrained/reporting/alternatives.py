@@ -1,7 +1,5 @@
 """The search for a model with a smaller gap at nearly the same score, with its record."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Comparisons of several models on the same rows: of classifiers, and of rankers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

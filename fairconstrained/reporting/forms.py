@@ -1,7 +1,5 @@
 """What reports have in common: texts and tables from templates, and the class of all reports."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -51,7 +49,7 @@ class Table:
     @classmethod
     def of(
         cls, table: pd.DataFrame, heads: Mapping[str, str] | None = None, interval: str = ""
-    ) -> Table:
+    ) -> "Table":
         """Return the text of a table; names of several levels are joined by colons.
 
         `heads` has those of the columns to show, if the table has them; None shows all by their

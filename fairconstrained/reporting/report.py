@@ -1,7 +1,5 @@
 """The fairness report of one or several fitted classifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
@@ -125,7 +123,7 @@ class FairnessReport(Report):
         pos_label: object = None,
         reference: Any = None,
         least_share: float = LEAST_SHARE,
-    ) -> FairnessReport:
+    ) -> "FairnessReport":
         """Report the fairness of stored predictions.
 
         Parameters

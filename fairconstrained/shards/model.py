@@ -1,7 +1,5 @@
 """The linear model of rows in shards, and rows in the memory of this process as one shard."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
@@ -39,7 +37,7 @@ class ShardedLinearModel(LinearModel):
     in_memory: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, model: LinearModel, shards: sums.Shards, totals: Array) -> ShardedLinearModel:
+    def of(cls, model: LinearModel, shards: sums.Shards, totals: Array) -> "ShardedLinearModel":
         """Return the model with the parameters of another one, whose rows do not matter."""
         scales = model.shift, model.scale, model.mean_squares
         rows: Any = {"shards": shards, "totals": totals, "atoms": np.arange(len(totals))}

@@ -4,8 +4,6 @@ The scores of w and of d determine those of every model w + t d, so that the row
 all of them. Scores of few rows are collected; histograms stand for those of many.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Shards, some of the rows, read in blocks, and the sums over rows that terms need of them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -48,7 +46,7 @@ class Shard:
     ) -> Sums:
         """Return the joined arrays of all blocks, see :meth:`Shards.total`."""
 
-        def of(block: Block) -> Sums:
+        def of(block: "Block") -> Sums:
             return function(block, *(block.scores(*place) for place in places), *arguments)
 
         return joined(join, map(of, self.blocks()))
@@ -63,7 +61,7 @@ class Shard:
             arrays += [sparse.data, sparse.indices]
         return sum(array.nbytes for array in arrays)
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self) -> "Iterator[Block]":
         """Yield one or more blocks of rows: dense ones of a few thousand, sparse rows at once.
 
         The features of a block are valid until the next one: blocks are converted in one buffer.
@@ -144,7 +142,7 @@ class AtomRows:
         """The number of atoms, and no features."""
         return len(self.atoms), 0
 
-    def __getitem__(self, rows: Array) -> AtomRows:
+    def __getitem__(self, rows: Array) -> "AtomRows":
         """Return some of the atoms."""
         return AtomRows(self.atoms[rows])
 

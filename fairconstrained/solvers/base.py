@@ -1,7 +1,5 @@
 """The base of all solvers: one loop that measures, stops and reports."""
 
-from __future__ import annotations
-
 import math
 import time
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """The subproblem of sequential quadratic programming: matrices B, the working set, and the dual."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,7 +37,7 @@ class Curvature:
     matrix: Any = None
     shift, _length, _least = 0.0, 1.0, 0.0
 
-    def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
+    def prepare(self, model: "Linearised", multipliers: Multipliers) -> None:
         """Take the curvature of a point, at which constraints are linearised."""
 
     def shifted(self, shift: float) -> float:
@@ -89,7 +87,7 @@ class ExactHessian(Curvature):
     def __init__(self, matrix: Array | None = None):
         self._nearby = matrix
 
-    def prepare(self, model: Linearised, multipliers: Multipliers) -> None:
+    def prepare(self, model: "Linearised", multipliers: Multipliers) -> None:
         """Compute the Hessian, unless that of a problem nearby is there for the first step."""
         active = multipliers.of_constraints(model.near) > 0.0
         # c, see the class: with another level the term would change the multipliers

@@ -1,7 +1,5 @@
 """What first-order methods share: the loop, the rows a step reads, constants of a problem."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Multiplier models: how the multipliers of many constraints are given by few parameters."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

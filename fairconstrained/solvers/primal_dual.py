@@ -1,7 +1,5 @@
 """Primal-dual methods with steps on the Lagrangian: PLADA, descent-ascent."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
@@ -121,7 +119,7 @@ class PLADA(FirstOrderSolver):
     batch_size: Count | None = None
 
     @classmethod
-    def paper(cls, **options: Any) -> PLADA:
+    def paper(cls, **options: Any) -> "PLADA":
         """Return the paper's setting: eta = 1e-3, tau = 0.1, alpha = 10, beta = gamma_0 = 0.1.
 
         It is that of classification (table 2), with the proximal step as printed (`exact`). The
@@ -146,7 +144,7 @@ class PLADA(FirstOrderSolver):
         return cls(**table_2 | {"exact": True, "polish": False, "max_iter": 1000} | options)
 
     @classmethod
-    def network(cls, **options: Any) -> PLADA:
+    def network(cls, **options: Any) -> "PLADA":
         """Return the paper's setting for networks: eta = 0.1, tau = 0.01, beta = 0.5.
 
         As for classification, alpha = 10 and gamma_0 = 0.1. The step in w is linearised: the
@@ -161,7 +159,7 @@ class PLADA(FirstOrderSolver):
         return cls.paper(**{"eta": 0.1, "tau": 0.01, "beta": 0.5, "exact": False} | options)
 
     @classmethod
-    def stochastic(cls, **options: Any) -> PLADA:
+    def stochastic(cls, **options: Any) -> "PLADA":
         """Return the mini-batch version.
 
         Parameters
@@ -292,7 +290,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
     batch_size: Count | None = None
 
     @classmethod
-    def multiplier_model(cls, **options: Any) -> LagrangianDescentAscent:
+    def multiplier_model(cls, **options: Any) -> "LagrangianDescentAscent":
         """Return the method with multipliers that a small network gives.
 
         Parameters
@@ -303,7 +301,7 @@ class LagrangianDescentAscent(FirstOrderSolver):
         return cls(**{"multipliers": Network(), **options})
 
     @classmethod
-    def paper(cls, features: Array | None = None, **options: Any) -> LagrangianDescentAscent:
+    def paper(cls, features: Array | None = None, **options: Any) -> "LagrangianDescentAscent":
         """Return the multiplier model as PLADA's experiments (section 5.3) compare with it.
 
         Three hidden layers of 100 units on the features of the constraints (for intersectional

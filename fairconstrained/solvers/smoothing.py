@@ -1,7 +1,5 @@
 """Problems near a problem: with rounded kinks, or proximal ones, which show near-stationarity."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, replace
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Sequential quadratic programming with a trust region, and the methods that take its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, replace
 from functools import partial
@@ -153,7 +151,7 @@ class ExactPenalty(SQP):
     memory: Limit | None = 30
 
     @classmethod
-    def paper(cls, **options: Any) -> ExactPenalty:
+    def paper(cls, **options: Any) -> "ExactPenalty":
         """Return the exact penalty method of the comparison in IPC, section 4.
 
         The paper cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the

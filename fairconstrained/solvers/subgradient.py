@@ -1,7 +1,5 @@
 """Methods that estimate or linearise constraints: 3S-Econ, online stochastic, ConEx."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from itertools import count
 from math import ceil, sqrt
@@ -205,7 +203,7 @@ class OnlineStochastic(FirstOrderSolver):
     linearized: bool = False
 
     @classmethod
-    def paper(cls, *, max_iter: int = 10_000, **options: Any) -> OnlineStochastic:
+    def paper(cls, *, max_iter: int = 10_000, **options: Any) -> "OnlineStochastic":
         """Return IPC's algorithm 3 as printed, with V = sqrt(K) and alpha = K.
 
         Objective and violation are then right to the order of 1 / sqrt(K) (theorems 1 and 2): 1e-2
@@ -306,7 +304,7 @@ class ConEx(FirstOrderSolver):
     linearized: bool = False
 
     @classmethod
-    def paper(cls, **options: Any) -> ConEx:
+    def paper(cls, **options: Any) -> "ConEx":
         """Return algorithm 1 as printed, with 3S-Econ's t0 = 1, c1 = 20, c2 = 0.01.
 
         The theory asks for c1 c2 >= M^2, M being the norm of the constraints' Jacobian: 0.2 is too

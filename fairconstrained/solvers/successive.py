@@ -1,7 +1,5 @@
 """IPC and IDCA: sequences of convex subproblems, in one loop, solved by the engine or an oracle."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, replace
@@ -171,7 +169,7 @@ class IPC(SuccessiveSolver, kw_only=True):
     max_iter: Limit = 100
 
     @classmethod
-    def paper(cls, *, steps: int = 10_000, **options: Any) -> IPC:
+    def paper(cls, *, steps: int = 10_000, **options: Any) -> "IPC":
         r"""Return algorithm 1 with algorithm 2 as its oracle, rho^ = 10^-2.5 and eps^ = 1e-2.
 
         A subproblem takes K = 1 / eps^2 steps of length :math:`2 / ((\hat\rho - \rho)(k + 2))` with
@@ -280,7 +278,7 @@ class IDCA(SuccessiveSolver, kw_only=True):
     max_iter: Limit = 10
 
     @classmethod
-    def paper(cls, *, steps: int = 150, epsilon: float = 1e-3, **options: Any) -> IDCA:
+    def paper(cls, *, steps: int = 150, epsilon: float = 1e-3, **options: Any) -> "IDCA":
         """Return algorithm 1 with algorithm 2: K = 100 subproblems of T = 150 steps.
 
         The start must be feasible: the answer of a subproblem is the best of its nearly feasible

@@ -1,7 +1,5 @@
 """Subgradient methods on the objective or the worst constraint, or on their sum."""
 
-from __future__ import annotations
-
 from dataclasses import KW_ONLY
 from itertools import count
 from math import sqrt
@@ -214,7 +212,7 @@ class SwitchingSubgradient(FirstOrderSolver):
     batch_size: Count | None = None
 
     @classmethod
-    def paper(cls, **options: Any) -> SwitchingSubgradient:
+    def paper(cls, **options: Any) -> "SwitchingSubgradient":
         """Return IDCA's setting: a static tolerance of 1e-3 for 50,000 steps.
 
         The answer violates by up to this tolerance, which is therefore `tol` as well, unless other
@@ -333,7 +331,7 @@ class Regularization(FirstOrderSolver):
     check_every: Count = 20
 
     @classmethod
-    def paper(cls, **options: Any) -> Regularization:
+    def paper(cls, **options: Any) -> "Regularization":
         """Return the paper's setting: a given strength and constant steps of 1e-3.
 
         The answer is the last point. A strength below the sum of the multipliers leaves a

@@ -4,8 +4,6 @@ Every objective and every constraint is a term. The first step computes statisti
 the second one, the head, a few outputs from the statistics. Only the first step reads rows.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -150,14 +148,14 @@ class Term(ABC):
         return self.gap_of(statistics), self.gap_bounds
 
     @abstractmethod
-    def zero_one(self) -> Term:
+    def zero_one(self) -> "Term":
         """Return the zero-one version: the term with the indicator in place of the surrogate."""
 
     def gap(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the gaps that a tolerance bounds, shape (n_outputs,) unless a subclass differs."""
         return self.gap_of(self.forward(scores, auxiliary)[0])
 
-    def smoothed(self, width: float) -> Term:
+    def smoothed(self, width: float) -> "Term":
         """Return the term with the kinks of its functions rounded over `width`."""
         return self
 
@@ -169,7 +167,7 @@ class Term(ABC):
         """
         return np.zeros(self.n_outputs)
 
-    def take(self, rows: Array, weights: Array) -> Term:
+    def take(self, rows: Array, weights: Array) -> "Term":
         """Return the term on some rows, each multiplied by a weight.
 
         Rows may be repeated. The weight is the factor of the row's share in the statistics.
@@ -184,7 +182,7 @@ class Term(ABC):
         """Return codes from 0, (n_rows,), of rows that batches hold together, such as queries."""
         return None
 
-    def take_outputs(self, rows: Array, outputs: Array) -> Term:
+    def take_outputs(self, rows: Array, outputs: Array) -> "Term":
         """Return some outputs on the rows of the blocks that determine them.
 
         `rows` are all rows of some blocks, `outputs` those that these determine. Their values are
@@ -229,7 +227,7 @@ class Term(ABC):
         """Whether `convexify` can be called."""
         return self.convex
 
-    def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Term:
+    def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> "Term":
         """Return a convex majorant that touches the term at the scores; itself if it is convex.
 
         A term that is not known as a difference of convex functions raises a TypeError.

@@ -1,7 +1,5 @@
 """Averages over cells of rows, and affine functions of them: the terms of all parity notions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Terms of several classes: losses of margins between classes, log odds of each class."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
@@ -65,7 +63,7 @@ class ClassTerm(OnCells):
 
         return self._weights @ losses, pullback
 
-    def zero_one(self) -> ErrorRates:
+    def zero_one(self) -> "ErrorRates":
         """Return the share of the rows of each class that are predicted to be of another class."""
         return ErrorRates(**{each.name: getattr(self, each.name) for each in fields(ClassTerm)})
 
@@ -351,15 +349,15 @@ class ByClass(Term):
         """The largest values allowed for the gaps of all terms."""
         return np.concatenate([term.gap_bounds for term in self.terms])
 
-    def zero_one(self) -> ByClass:
+    def zero_one(self) -> "ByClass":
         """Return the zero-one versions of all terms, at the scores themselves."""
         return ByClass(tuple(term.zero_one() for term in self.terms), self.classes)
 
-    def take(self, rows: Array, weights: Array) -> ByClass:
+    def take(self, rows: Array, weights: Array) -> "ByClass":
         """Return the terms on some rows."""
         return replace(self, terms=tuple(term.take(rows, weights) for term in self.terms))
 
-    def smoothed(self, width: float) -> ByClass:
+    def smoothed(self, width: float) -> "ByClass":
         """Return the terms with their kinks rounded."""
         return replace(self, terms=tuple(term.smoothed(width) for term in self.terms))
 

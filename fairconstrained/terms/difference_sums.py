@@ -12,8 +12,6 @@ are spread on a uniform grid by Lagrange interpolation, as in a non-uniform fast
 sums over its nodes are a convolution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -60,7 +58,7 @@ class DifferenceSums:
     products. Subclasses have faster ways.
     """
 
-    def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked):
+    def __init__(self, function: ScalarFunction, first: "Ranked", second: "Ranked"):
         self.function, self.first, self.second = function, first, second
         self._last: tuple[int, Derivatives] | None = None
 
@@ -114,7 +112,7 @@ class _BySorting(DifferenceSums):
         # x - y is (-y) - (-x)
         return self._over(self.second.negated, weights, self.first.negated, order)
 
-    def _over(self, first: Ranked, weights: Array, second: Ranked, order: int) -> Array:
+    def _over(self, first: "Ranked", weights: Array, second: "Ranked", order: int) -> Array:
         knots, pieces = self._quadratics
         if order:
             pieces = pieces[:, [1, 2, 2]] * [1.0, 2.0, 0.0]
@@ -156,7 +154,7 @@ def interpolation(points: Array, step: float) -> tuple[Array, Array, Array]:
 class _Convolved(DifferenceSums):
     """For many points: both sides are spread on a grid; sums over its nodes convolve."""
 
-    def __init__(self, function: ScalarFunction, first: Ranked, second: Ranked, step: float):
+    def __init__(self, function: ScalarFunction, first: "Ranked", second: "Ranked", step: float):
         super().__init__(function, first, second)
         both, n = np.concatenate([first.scores, second.scores]), len(first.scores)
         nodes, columns, values = interpolation(both, step)
@@ -177,7 +175,7 @@ class _Convolved(DifferenceSums):
         return irfft(rfft(kernel, size) * rfft(mass, size), size)[len(mass) - 1 : len(kernel)]
 
 
-def difference_sums(function: ScalarFunction, first: Ranked, second: Ranked) -> DifferenceSums:
+def difference_sums(function: ScalarFunction, first: "Ranked", second: "Ranked") -> DifferenceSums:
     """Return the sums by the fastest way that is precise for the function.
 
     Examples
@@ -222,7 +220,7 @@ def precise_step(function: ScalarFunction, scores: Array, points: Array) -> floa
     return float(step)
 
 
-def pair_sum(function: ScalarFunction, first: Ranked, second: Ranked) -> tuple[float, Slopes]:
+def pair_sum(function: ScalarFunction, first: "Ranked", second: "Ranked") -> tuple[float, Slopes]:
     r"""Return :math:`\sum_{ij} a_i\, b_j\, \phi(x_i - y_j)` and what returns its derivatives.
 
     Ties count half in a sum of indicators (Mann-Whitney). The derivatives are those by x and by y.
@@ -271,7 +269,7 @@ class Ranked:
         return self.scores[self.order]
 
     @cached_property
-    def negated(self) -> Ranked:
+    def negated(self) -> "Ranked":
         """The scores with the other sign."""
         other = Ranked(-self.scores, self.weights, self.rows)
         other.order = self.order[::-1]

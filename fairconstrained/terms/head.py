@@ -1,7 +1,5 @@
 """Heads that are affine in statistics, and what follows from the function averaged."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -179,11 +177,11 @@ class NoTerm(AffineHead):
         """Return no gaps: there is nothing that decisions or scores could show."""
         return np.zeros(0), np.zeros(0)
 
-    def zero_one(self) -> NoTerm:
+    def zero_one(self) -> "NoTerm":
         """Return the term."""
         return self
 
-    def take(self, rows: Array, weights: Array) -> NoTerm:
+    def take(self, rows: Array, weights: Array) -> "NoTerm":
         """Return the term."""
         return self
 
@@ -205,7 +203,7 @@ class FunctionAverages(AffineHead):
     smoothable = _of_function("smoothable")
     difference_of_convex = _of_function("difference_of_convex")
 
-    def _with_function(self, function: ScalarFunction) -> FunctionAverages:
+    def _with_function(self, function: ScalarFunction) -> "FunctionAverages":
         """Return the term with another phi."""
         return replace(self, function=function)  # type: ignore[call-arg]
 
@@ -231,7 +229,7 @@ class FunctionAverages(AffineHead):
             return True
         return self.function.convex and not self._signed_parts[1].sum() > 0.0
 
-    def smoothed(self, width: float) -> FunctionAverages:
+    def smoothed(self, width: float) -> "FunctionAverages":
         """Return the term with phi rounded; itself if phi has no kinks."""
         return self if self.function.smooth else self._with_function(self.function.smoothed(width))
 
@@ -239,7 +237,7 @@ class FunctionAverages(AffineHead):
         """Return abs(R) times the averages of the subgradient error of phi."""
         return abs(self.combination) @ self._average_errors(scores, auxiliary)
 
-    def convex_parts(self) -> tuple[FunctionAverages, FunctionAverages]:
+    def convex_parts(self) -> "tuple[FunctionAverages, FunctionAverages]":
         """Return terms with convex averages, whose differences are what R multiplies."""
         plus, minus = self.function.convex_parts()
         return self._with_function(plus), self._with_function(minus)
@@ -297,12 +295,12 @@ class Tangent:
         moved = push(scores - self.scores, self._own(auxiliary) - self.auxiliary)
         return averages + moved, pullback
 
-    def take(self, rows: Array, weights: Array) -> Tangent:
+    def take(self, rows: Array, weights: Array) -> "Tangent":
         """Return the tangent on some rows."""
         term = cast("FunctionAverages", self.term.take(rows, weights))
         return Tangent(term, self.scores[rows], self.auxiliary)
 
-    def smoothed(self, width: float) -> Tangent:
+    def smoothed(self, width: float) -> "Tangent":
         """Return the tangent."""
         return self
 
@@ -335,7 +333,7 @@ class Majorant(AffineHead):
     batchable = True
 
     @classmethod
-    def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> Majorant:
+    def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> "Majorant":
         """Return the majorant that touches a term at the scores."""
         convex = term.convex_parts()
         tangents = [Tangent(part, scores, auxiliary) for part in convex]
@@ -366,7 +364,7 @@ class Majorant(AffineHead):
         """Return the zero-one version of the term."""
         return self.term.zero_one()
 
-    def take(self, rows: Array, weights: Array) -> Majorant:
+    def take(self, rows: Array, weights: Array) -> "Majorant":
         """Return the majorant on some rows."""
         parts = tuple(part.take(rows, weights) for part in self.parts)
         return replace(self, term=self.term.take(rows, weights), parts=parts)

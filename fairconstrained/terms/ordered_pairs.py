@@ -1,7 +1,5 @@
 """Pairs of many numbers: a matrix with a row for each, which are not listed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -93,7 +91,7 @@ class OrderedPairs:
         i, j = np.divmod(pairs - self._starts[place], width)
         return low + i, below + j + alike * (j >= i)
 
-    def __getitem__(self, rows: Array) -> OrderedPairs:
+    def __getitem__(self, rows: Array) -> "OrderedPairs":
         """Return some rows, by their positions; they are not listed either."""
         return replace(self, rows=rows if self.rows is None else self.rows[rows])
 

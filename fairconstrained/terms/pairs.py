@@ -1,7 +1,5 @@
 """Averages over pairs of rows: of two cells, or of the same query."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -209,7 +207,7 @@ class TopPairs(PairMeans):
         """Whether the slopes of the loss are bounded."""
         return isinstance(self.function, Hinge | Rounded)
 
-    def smoothed(self, width: float) -> TopPairs:
+    def smoothed(self, width: float) -> "TopPairs":
         """Return the term with the loss and the sums rounded."""
         return replace(self, function=self.function.smoothed(width), width=width)
 
@@ -352,7 +350,7 @@ class QueryPairs(FunctionAverages):
     def _query_sizes(self) -> Array:
         return np.bincount(self.queries)
 
-    def _on(self, rows: Array) -> QueryPairs:
+    def _on(self, rows: Array) -> "QueryPairs":
         """Return the term on all rows of some queries, each once, with the same weights."""
         present, queries, counts = np.unique(
             self.queries[rows], return_inverse=True, return_counts=True
@@ -367,13 +365,13 @@ class QueryPairs(FunctionAverages):
         pairs, queries = self.differences[chosen][:, rows], queries.ravel()
         return replace(self, cells=self.cells[:, chosen], differences=pairs, queries=queries)
 
-    def take(self, rows: Array, weights: Array) -> QueryPairs:
+    def take(self, rows: Array, weights: Array) -> "QueryPairs":
         """Return the term on all rows of some queries."""
         term = self._on(rows)
         scale = 0.5 * (abs(term.differences) @ weights)  # both rows have that of their query
         return replace(term, cells=reweighted(term.cells, scale))
 
-    def take_outputs(self, rows: Array, outputs: Array) -> QueryPairs:
+    def take_outputs(self, rows: Array, outputs: Array) -> "QueryPairs":
         """Return the outputs that the rows of some queries determine, exactly."""
         term = self._on(rows).some_outputs(outputs)
         used = np.unique(term.cells.indices)
@@ -381,7 +379,7 @@ class QueryPairs(FunctionAverages):
         return replace(term, cells=term.cells[used], combination=combination, output_blocks=None)
 
     @cached_property
-    def _zero_one(self) -> QueryPairs:
+    def _zero_one(self) -> "QueryPairs":
         """The pairwise error: the share of pairs in the wrong order."""
         return replace(self, function=_Misordered())
 

@@ -1,7 +1,5 @@
 """Rates at many thresholds, and rates clipped to a range: the terms of parity on ranks."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -71,7 +69,7 @@ class ThresholdRates(OnCells, FunctionAverages):
         """The initial values of free thresholds."""
         return np.array(self.thresholds if self.free else NO_AUXILIARY, dtype=float)
 
-    def _pullback(self, scores: Array, auxiliary: Array) -> _RatesPullback:
+    def _pullback(self, scores: Array, auxiliary: Array) -> "_RatesPullback":
         thresholds = auxiliary if self.free and len(auxiliary) else self.thresholds
         # measured from the middle of the thresholds, squares of the scores keep their digits
         origin = float(thresholds.sum()) / max(len(thresholds), 1)
@@ -292,7 +290,7 @@ class ClippedRates(FunctionOfRates):
         low, high = hinge.derivative(above, hinge.value(above))
         return weights * (low - high)
 
-    def smoothed(self, width: float) -> ClippedRates:
+    def smoothed(self, width: float) -> "ClippedRates":
         """Return the term with phi rounded, and the clipping over `width` times its range."""
         low, high = self.ends
         return replace(self, function=self.function.smoothed(width), width=width * (high - low))
@@ -366,7 +364,7 @@ class LargerRates(OnCells, FunctionAverages):
 
         return minus + value, pullback
 
-    def smoothed(self, width: float) -> LargerRates:
+    def smoothed(self, width: float) -> "LargerRates":
         """Return the term with all kinks rounded."""
         function, minus = self.function.smoothed(width), self.minus.smoothed(width)
         return replace(self, function=function, minus=minus, width=width * self.span)

@@ -3,8 +3,6 @@
 Checks raise an error that names the argument and what was found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache

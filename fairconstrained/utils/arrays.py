@@ -4,8 +4,6 @@ Rounding, columns, quantiles, codes, blocks, least squares, duals. Workers impor
 without scikit-learn.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Protocol

@@ -3,8 +3,6 @@
 What it leaves, attributes and files, is written whole or not at all.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import shutil
@@ -131,7 +129,7 @@ T = TypeVar("T")
 class _NoCallbacks:
     """A task of a fit that nothing watches."""
 
-    def subcontext(self, **options: Any) -> _NoCallbacks:
+    def subcontext(self, **options: Any) -> "_NoCallbacks":
         """Return a task within this one."""
         return self
 

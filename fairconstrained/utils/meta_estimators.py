@@ -1,7 +1,5 @@
 """Fitted models: the classifier inside pipelines and searches, and where a model comes from."""
 
-from __future__ import annotations
-
 import platform
 import shlex
 import sys

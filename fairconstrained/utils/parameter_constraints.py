@@ -3,8 +3,6 @@
 Parameters have them in their types, such as ``eta: Positive | None = None``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import is_dataclass
