@@ -272,7 +272,7 @@ class IntersectionalLossParity(_LossConstraint, kw_only=True):
     def _large_groups(self, groups: Groups, weight: Array) -> tuple[list[str], sp.csr_array]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""
         names, rows = [], [sp.csr_array((0, len(weight)))]
-        membership = check_option("membership", self.membership, _MEMBERSHIP)
+        membership = _MEMBERSHIP[check_option("membership", self.membership, _MEMBERSHIP)]
         most = np.nextafter(1.0, 0.0)
         least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
         for name, inside in membership(groups, self.thresholds):

@@ -273,12 +273,8 @@ def sharded_data(
         )
     return ShardedData.of(
         data,
-        X=AtomRows(np.arange(len(present))),
-        y=data.y[present],
-        groups=None if data.groups is None else data.groups.take(present),
-        sample_weight=sums["weight"].to_numpy(),
-        counts=sums["counts"].to_numpy(),
-        squares=sums["squares"].to_numpy(),
+        present,
+        (sums[name].to_numpy() for name in ("counts", "weight", "squares")),
         shards=shards,
         feature_scale=scale,
         largest=max(each.largest for each in totals),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -31,7 +31,6 @@ def packed(value: Any) -> bytes:
     return data
 
 
-@dataclass(frozen=True, eq=False)
 class Reader:
     """Reads the features and the groups of partitions.
 
@@ -40,28 +39,17 @@ class Reader:
     worker then imports scikit-learn and the estimators, some 70 MB.
     """
 
-    names: Array | None  # the names of the columns of X, None for arrays, (n_columns,)
-    n_columns: int  # their number
-    kept: Array  # the positions of the model's features, (n_features,)
-    # those of the sensitive attributes, none for a function of X; None where X lacks them
-    sensitive: list[int] | None
-    # the estimator and its `SensitiveColumns`
-    pickled: bytes
-    group_names: tuple[str, ...] = ()  # the names of the columns of the groups, if they have any
-
-    @classmethod
-    def of(
-        cls, estimator: Any, columns: SensitiveColumns, group_names: tuple[str, ...] = ()
-    ) -> Self:
-        """Return the reader of an estimator, whose columns and those of the groups have names."""
-        return cls(
-            getattr(estimator, "feature_names_in_", None),
-            estimator.n_features_in_,
-            columns.kept(estimator),
-            None if columns.columns is None else columns.positions(estimator),
-            packed((estimator, columns)),
-            group_names,
-        )
+    def __init__(
+        self, estimator: Any, columns: SensitiveColumns, group_names: tuple[str, ...] = ()
+    ):
+        # the names of the columns of X, None for arrays, (n_columns,), and their number
+        self.names: Array | None = getattr(estimator, "feature_names_in_", None)
+        self.n_columns = estimator.n_features_in_
+        self.kept = columns.kept(estimator)  # the positions of the model's features, (n_features,)
+        # those of the sensitive attributes, none for a function of X; None where X lacks them
+        self.sensitive = None if columns.columns is None else columns.positions(estimator)
+        self.pickled = packed((estimator, columns))
+        self.group_names = group_names  # of the columns of the groups, if they have names
 
     @cached_property
     def _full(self) -> tuple[Any, SensitiveColumns]:

@@ -81,36 +81,27 @@ def _key(function: Any) -> str:
     return f"fairconstrained-{name.strip('_').replace('_', '-')}-{uuid4().hex}"
 
 
-class Threads:
-    """The threads of this process, with what is used of a distributed client."""
-
-    def compute(self, tasks: Sequence[Any]) -> Sequence[Any]:
-        """Return the results of delayed calls, by dask's threaded scheduler."""
-        dask = import_extra("dask", "dask", "fairconstrained.dask")
-        return dask.compute(*tasks, scheduler="threads")
-
-    def gather(self, results: Sequence[Any]) -> Sequence[Any]:
-        """Return the results."""
-        return results
-
-
 @dataclass(frozen=True, eq=False)
 class Workers:
     """What prepares partitions, keeps shards and computes sums over them."""
 
-    client: Any  # who computes
+    client: Any  # of distributed workers; None for the threads of this process
     # whether features are kept in a file on the worker's disk and read in blocks. "auto" does that
     # where all features need more than half the memory of the workers; threads do not
     disk: str | bool = "auto"
 
     def map(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return ``function(*row)`` of every row of arguments, perhaps delayed ones or futures."""
-        return list(self.client.gather(self._futures(function, rows)))
+        futures = self._futures(function, rows)
+        return futures if self.client is None else list(self.client.gather(futures))
 
     def _futures(self, function: Any, rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         dask = import_extra("dask", "dask", "fairconstrained.dask")
         call = dask.delayed(function, pure=False)
-        return list(self.client.compute([call(*row, dask_key_name=_key(function)) for row in rows]))
+        tasks = [call(*row, dask_key_name=_key(function)) for row in rows]
+        if self.client is None:
+            return list(dask.compute(*tasks, scheduler="threads"))
+        return list(self.client.compute(tasks))
 
     def part(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> Part:
         """Return what a function makes of partitions, prepared ones, with their totals."""
@@ -125,14 +116,14 @@ class Workers:
         call = partial(make_shard, self._on_disk(part[1]))
         chosen = [each for each in zip(*part, atoms, strict=True) if each[1].moments]
         shards = self._futures(call, [(prepared, positions) for prepared, _, positions in chosen])
-        if isinstance(self.client, Threads):
+        if self.client is None:
             return LocalShards(shards, n_threads=min(len(shards), len(os.sched_getaffinity(0))))
         return RemoteShards(
             self.client, shards, sum(int(each[1].sums["counts"].sum()) for each in chosen)
         )
 
     def _on_disk(self, totals: Sequence[Totals]) -> bool:
-        if isinstance(self.client, Threads) or self.disk != "auto":
+        if self.client is None or self.disk != "auto":
             return self.disk != "auto" and bool(self.disk)
         workers = self.client.scheduler_info(n_workers=-1)["workers"].values()
         memory = sum(worker["memory_limit"] for worker in workers)
@@ -206,10 +197,8 @@ def workers_of(client: Any, disk: str | bool) -> Workers:
     """Return the workers of a client, or those of the default client, or threads."""
     if not (isinstance(disk, bool | np.bool_) or (isinstance(disk, str) and disk == "auto")):
         raise ValueError(f"disk must be True, False or 'auto'; got {disk!r}.")
-    if client is not None:
-        return Workers(client, disk)
-    distributed = import_extra("distributed", "dask", "fairconstrained.dask")
-    try:
-        return Workers(distributed.default_client(), disk)
-    except ValueError:
-        return Workers(Threads(), disk)
+    if client is None:
+        distributed = import_extra("distributed", "dask", "fairconstrained.dask")
+        with suppress(ValueError):  # there is none
+            client = distributed.default_client()
+    return Workers(client, disk)

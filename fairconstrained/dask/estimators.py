@@ -78,7 +78,7 @@ class DaskLinearClassifier:
         if groups is None:
             groups = columns.groups(self, _data.example(X))
         workers = workers_of(self.client, self.disk)
-        reader = Reader.of(self._local(), columns, names_of_columns(groups))
+        reader = Reader(self._local(), columns, names_of_columns(groups))
         part = workers.part(partial(prepare, reader), partitions)
         titles = _data.titles_of(groups), _data.titles_of(control_features)
         table = _data.AtomTable.merged(part[1], *titles)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fairconstrained.data.attributes import (
-    MISSING,
     encode_column,
     group_columns,
     names_of_columns,
@@ -21,17 +20,10 @@ from fairconstrained.utils.arguments import check_option
 from fairconstrained.utils.arrays import Array, MatrixLike, some_of
 
 UNKNOWN = "unknown"
-GROUPS_MISSING = {
-    "raise": "missing values are an error",
-    "own_group": f"rows with missing values are a group called {MISSING!r}",
-    "ignore_in_constraint": "rows with missing values count in the loss and in no constraint",
-}
+GROUPS_MISSING = "raise", "own_group", "ignore_in_constraint"
 _BY_ROW = ("probabilities", "guesses", "original", "errors")
 _MANY = 50  # no more groups than these are taken for values that rows do not share
-COMBINE = {
-    "intersection": "rows that agree in all attributes are one group",
-    "marginal": "the groups of every attribute on its own",
-}
+COMBINE = "intersection", "marginal"
 
 
 @dataclass(frozen=True, eq=False)

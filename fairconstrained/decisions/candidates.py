@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -190,14 +189,13 @@ class CandidateSearch:
         accuracy, violation, excess = (figure.item() for figure in figures)
         in_memory = (model for model in self.decisions.models if model.in_memory)
         kept = {model: at.model_pass(model).scores for model in in_memory}
-        loss = partial(self._loss, w, kept)
+
+        def loss() -> float:  # in shards it is a pass over the data
+            return self.problem.at(w).with_scores(kept).objective
+
         return Candidate(
             w, accuracy, violation, excess, loss, *self._shape(at), kept, statistics[1:]
         )
-
-    def _loss(self, w: Array, scores: Scores) -> float:
-        """Return the problem's objective; in shards it is a pass over the data."""
-        return self.problem.at(w).with_scores(scores).objective
 
     def outputs(self, candidate: Candidate) -> list[Array]:
         """Return the constraints on decisions, then the estimates for new rows, part by part."""

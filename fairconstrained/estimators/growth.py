@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.smooth_rounds import steeper_part
 from fairconstrained.estimators import tree_parameters
-from fairconstrained.estimators.rows import asked_of, bound_parts, scores_by_row
+from fairconstrained.estimators.rows import asked_of, bound_parts
 from fairconstrained.estimators.score_lagrangian import ScoreLagrangian
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.trees import LeafFeatures, ScoreModel, ScoreSpace
@@ -199,10 +199,6 @@ class Growth:
             np.random.RandomState(source.randint(2**31 - 1)),
         )
 
-    def _scores_of_free_trees(self, X: Any) -> Array:
-        trees = Growth(self.estimator, self.data).run().trees
-        return trees.first_score + trees.scores(X)
-
     def _problem(
         self, rows: TrainingData, space: ScoreSpace, loss: Term, constraints: Sequence[Constraint]
     ) -> Problem:
@@ -210,7 +206,15 @@ class Growth:
         positions = np.arange(len(rows.y))
         model = ScoreModel(space, positions)
         placed = replace(rows, X=positions[:, None], expand=lambda features, X: space.add(features))
-        free = scores_by_row(partial(self._scores_of_free_trees, rows.asked.X))
+
+        @cache
+        def of_free_trees() -> Array:
+            trees = Growth(self.estimator, self.data).run().trees
+            return trees.first_score + trees.scores(rows.asked.X)
+
+        def free(data: TrainingData, some: Array | None) -> tuple[Array, TrainingData]:
+            return of_free_trees()[slice(None) if some is None else some], data
+
         with without_vacuous_warnings():  # they are given when the leaf values' problem is bound
             parts = bound_parts(constraints, *asked_of(model, placed), free) if constraints else []
         if self.zero_one:

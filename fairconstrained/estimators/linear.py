@@ -36,12 +36,6 @@ from fairconstrained.utils.arguments import check_option
 from fairconstrained.utils.arrays import Array, MatrixLike
 from fairconstrained.utils.execution import coefficients
 
-_SENSITIVE = {
-    "zero": "a coefficient of zero for columns that the model does not use",
-    "leave_out": "columns that the model does not use are left out",
-}
-
-
 # From a loss to scikit-learn's linear classifier that minimises it.
 _COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
     Logistic: LogisticRegression,
@@ -208,7 +202,7 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
         True
         """
         check_is_fitted(self)
-        check_option("sensitive", sensitive, _SENSITIVE)
+        check_option("sensitive", sensitive, ("zero", "leave_out"))
         plain = _counterpart(self)
         if self.group_interactions:
             raise ValueError(

@@ -36,12 +36,6 @@ from fairconstrained.utils.meta_estimators import library_class, library_paramet
 from fairconstrained.utils.parameter_constraints import check_parameters
 
 
-def scores_by_row(compute: Callable[[], Array]) -> FreeScores:
-    """Return the scores of an unconstrained model that has one for every row, computed once."""
-    every = cache(compute)
-    return lambda data, rows: (every() if rows is None else every()[rows], data)
-
-
 class Unconstrained:
     """The model without constraints, by `minimize`; it is solved on first access.
 
@@ -71,9 +65,12 @@ class Unconstrained:
     @cached_property
     def cut(self) -> float:
         """The score above which it selects its rows."""
-        if self.selects is None:
-            return 0.0
-        return self.at.model_pass(self.problem.objective.model).score_below_share(*self.selects)
+        return 0.0 if self.selects is None else self.cut_of(self.at)
+
+    def cut_of(self, at: Evaluation) -> float:
+        """Return the score above which another model selects that share of its rows."""
+        assert self.selects is not None
+        return at.model_pass(self.problem.objective.model).score_below_share(*self.selects)
 
     def on(self, model: Model) -> FreeScores:
         """Return the scores of the rows of a model with the same parameters."""

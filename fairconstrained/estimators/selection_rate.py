@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from fairconstrained.decisions.search import LOOSEN
 from fairconstrained.estimators.fit import Fit, moved_variables
 from fairconstrained.estimators.rows import Unconstrained, loss_part
-from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
@@ -24,12 +23,6 @@ _NEAR = 0.02  # the distance above which a warning is issued; rates change by a 
 _LONG = 1e-3  # longer steps of the threshold are extrapolated
 _ROOM = 1.1  # the last move of the threshold may change a solution by a part of the tolerance
 _UNUSED = 0.02  # the part of the share that decisions within a bound may leave unused
-
-
-def rate_of(fit: Fit) -> SelectionRate | None:
-    """Return the share of the rows that is to be selected, None for a fixed threshold."""
-    threshold = fit.estimator.threshold
-    return threshold if isinstance(threshold, SelectionRate) else None
 
 
 def moved(fit: Fit, by: float) -> Fit:
@@ -61,19 +54,16 @@ def solved(
     `minimize` returns the solution of a fit, and the evaluation there, from a start; `first` is
     that of the first one.
     """
-    rate = rate_of(fit)
-    if rate is None:
+    if fit.unconstrained.selects is None:
         return fit, *minimize(fit, first)
-    fit, start, passes = settle(fit, rate, first)
+    fit, start, passes = settle(fit, first)
     result, at = minimize(fit, start)
     result = replace(result, data_passes=result.data_passes + passes)
-    fit, result = cut_exactly(fit, rate, result, at)
+    fit, result = cut_exactly(fit, result, at)
     return fit, result, fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
 
 
-def settle(
-    fit: Fit, rate: SelectionRate, first: Start | None = None
-) -> tuple[Fit, Start | None, float]:
+def settle(fit: Fit, first: Start | None) -> tuple[Fit, Start | None, float]:
     r"""Return the fit at the threshold that selects the share, its solution and the data passes.
 
     With the solution :math:`w(t)` for the threshold t and the quantile q of its scores, t is a
@@ -88,7 +78,7 @@ def settle(
     for _ in range(fit.estimator.most_thresholds):
         result, at = fit.solve(problem, warm=warm)
         passes += result.data_passes
-        distance = _distance(fit, rate, at)
+        distance = fit.unconstrained.cut_of(at)
         if abs(distance) < nearest:
             same = Start(result.w, result.multipliers) if start is None else start
             best, nearest = (fit, same), abs(distance)
@@ -102,9 +92,9 @@ def settle(
         warm = Start(w, result.multipliers) if start is None else start
     if nearest > _NEAR:
         warn(
-            f"threshold={rate!r}: the search for the threshold did not converge. Surrogates are "
-            f"centred at a score that differs from it by {nearest:.2g}. Give a number as "
-            f"threshold, or {LOOSEN}.",
+            f"threshold={fit.estimator.threshold!r}: the search for the threshold did not "
+            f"converge. Surrogates are centred at a score that differs from it by {nearest:.2g}. "
+            f"Give a number as threshold, or {LOOSEN}.",
             ConvergenceWarning,
         )
     return *best, passes
@@ -126,20 +116,12 @@ def _next_step(tried: Sequence[tuple[float, float]]) -> float:
     return float(step)
 
 
-def _distance(fit: Fit, rate: SelectionRate, at: Evaluation) -> float:
-    """Return the distance of the quantile of the scores from the threshold."""
-    rows = at.model_pass(fit.problem.objective.model)
-    return rows.score_below_share(rate.check(), fit.data.sample_weight)
-
-
-def cut_exactly(
-    fit: Fit, rate: SelectionRate, result: Result, at: Evaluation
-) -> tuple[Fit, Result]:
+def cut_exactly(fit: Fit, result: Result, at: Evaluation) -> tuple[Fit, Result]:
     """Return the fit and the solution with the threshold at the quantile of the solution's scores.
 
     The figures, the status and the message are those of the solution at this threshold.
     """
-    distance = _distance(fit, rate, at)
+    distance = fit.unconstrained.cut_of(at)
     if distance == 0.0:
         return fit, result
     w = moved_variables(fit.problem, result.w, distance)
@@ -181,10 +163,9 @@ def limits_of(fit: Fit) -> list[CompositeFunction]:
     They may leave two per cent of it unused, or two rows if that is more. Without a share there are
     none.
     """
-    rate = rate_of(fit)
-    if rate is None:
+    if fit.unconstrained.selects is None:
         return []
-    share, weight = rate.check(), fit.data.sample_weight
+    share, weight = fit.unconstrained.selects
     unused = max(_UNUSED * share, 2.0 * float(fit.data.largest_weight / weight.sum()))
     least = max(share - unused, 0.0)
     term = CellMeans(

@@ -33,7 +33,7 @@ RESPONSES = {
     "decision_margin": (0.0, "", "score minus the threshold"),
 }
 _REVERSED = 0.25  # scores with a smaller area under the curve of predictions are reversed
-_CHOICES = {"auto": "the first that there is", "predict_proba": "", "decision_function": ""}
+_METHODS = "predict_proba", "decision_function"
 
 
 def check_predicts(model: Any) -> Any:
@@ -63,11 +63,11 @@ def check_model(model: Any) -> Any:
 
 def response_of(model: Any, response_method: str = "auto") -> str:
     """Return the name of the method that gives a model's scores."""
-    check_option("response_method", response_method, _CHOICES)
+    check_option("response_method", response_method, ("auto", *_METHODS))
     decides = getattr(final_estimator(model), "decided_on_", None)
     if response_method == "auto" and decides is not None:
         return str(decides)
-    names = [*_CHOICES][1:] if response_method == "auto" else [response_method]
+    names = _METHODS if response_method == "auto" else (response_method,)
     for name in names:
         if hasattr(model, name):
             return name

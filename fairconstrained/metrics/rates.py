@@ -223,7 +223,7 @@ def predictive_parity_difference(
     >>> predictive_parity_difference(y, predictions, sensitive_features=groups)
     0.5
     """
-    compare = check_option("method", method, COMPARISONS)
+    compare = COMPARISONS[check_option("method", method, COMPARISONS)]
     gaps = [0.0]
     for part in rows.against(pos_label).strata:
         precisions, sizes = part.cells("precision")

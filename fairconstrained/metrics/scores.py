@@ -107,7 +107,7 @@ def partial_demographic_parity_difference(
 
 
 def _largest_distance(rows: GroupedRows, ranks: tuple[float, float], method: str) -> float:
-    ranks, compare = check_ranks(ranks), check_option("method", method, COMPARISONS)
+    ranks, compare = check_ranks(ranks), COMPARISONS[check_option("method", method, COMPARISONS)]
 
     def gap(part: GroupedRows) -> float:
         cells = [part.of_group(k) for k in range(len(part.groups))]
@@ -164,7 +164,7 @@ def weak_partial_demographic_parity_difference(
     0.5
     """
     low, high = check_ranks(ranks)
-    compare = check_option("method", method, COMPARISONS)
+    compare = COMPARISONS[check_option("method", method, COMPARISONS)]
     theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
 
     def gap(part: GroupedRows) -> float:
@@ -358,7 +358,7 @@ def intra_group_auc_difference(
     >>> intra_group_auc_difference(y, [1.0, 0.0, 0.0, 0.0], sensitive_features=groups)
     0.5
     """
-    compare = check_option("method", method, COMPARISONS)
+    compare = COMPARISONS[check_option("method", method, COMPARISONS)]
     gaps = [0.0]
     for part in rows.against(pos_label).strata:
         halves = list(_halves(part))

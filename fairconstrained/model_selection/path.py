@@ -15,7 +15,6 @@ from sklearn.pipeline import Pipeline
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.candidates import correct_predictions
 from fairconstrained.estimators.base import FairEstimator
-from fairconstrained.estimators.fit import Fit
 from fairconstrained.metrics import mean_ndcg
 from fairconstrained.models import Model
 from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
@@ -114,15 +113,6 @@ class Rows:
             "val_gap": at.gap,
             "val_decision_gap": at.decided.gap,
         }
-
-
-def validation_rows(fit: Fit, *held_out: Any) -> Rows | None:
-    """Return rows that are not the training rows of a fit, None if there are none.
-
-    See :meth:`~fairconstrained.data.validation.TrainingData.validation_rows`.
-    """
-    data = fit.data.validation_rows(*held_out)
-    return None if data is None else Rows(fit.problem_on(data), data)
 
 
 def _of_each(attribute: str, meaning: str, convert: Callable[[Any], Array] = np.array) -> Any:

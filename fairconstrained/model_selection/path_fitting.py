@@ -16,7 +16,7 @@ from fairconstrained.data.inputs import check_same_rows, check_three
 from fairconstrained.estimators import solution as ending
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import limits_of, rate_of, solved
+from fairconstrained.estimators.selection_rate import limits_of, solved
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
@@ -28,7 +28,6 @@ from fairconstrained.model_selection.path import (
     fitting,
     predicted,
     refined,
-    validation_rows,
 )
 from fairconstrained.problem import Evaluation
 from fairconstrained.solvers import Result, Status
@@ -195,7 +194,7 @@ def follow(
 ) -> tuple[FairnessPath, ending.Excess]:
     """Return the path of a fit with kappa = 0, and predictions that are far apart."""
     rows = _, validation = _rows(fit, held_out)
-    if rate_of(fit) is None:
+    if fit.unconstrained.selects is None:
         points = list(_points(fit, kappas, rows, bound))
         _improve(fit, points, rows, bound)
     else:
@@ -307,7 +306,7 @@ def _decided(points: list[_Point], held_out: Sequence[Any], bound: bool) -> Iter
     for _, result, fit, *_ in reversed(points):
         assert fit is not None, "see _point"
         solution = fit.enforced(result, limits_of(fit), stricter)
-        if rate_of(fit) is None:  # else the next one has another threshold
+        if fit.unconstrained.selects is None:  # else the next one has another threshold
             stricter = solution.search
         at = fit.problem.uncounted().at(solution.result.w)
         yield _point(fit, solution, at, _rows(fit, held_out), bound)
@@ -315,7 +314,9 @@ def _decided(points: list[_Point], held_out: Sequence[Any], bound: bool) -> Iter
 
 def _rows(fit: Fit, held_out: Sequence[Any]) -> _Rows:
     """Return the training rows and those for validation, if there are any."""
-    return Rows(fit.problem.uncounted(), fit.data), validation_rows(fit, *held_out)
+    others = fit.data.validation_rows(*held_out)
+    validation = None if others is None else Rows(fit.problem_on(others), others)
+    return Rows(fit.problem.uncounted(), fit.data), validation
 
 
 def _point(fit: Fit, solution: Solution, at: Evaluation, rows: _Rows, bound: bool) -> _Point:

@@ -56,7 +56,7 @@ def multilayer_perceptron(
     K. He, X. Zhang, S. Ren, J. Sun, "Delving deep into rectifiers", ICCV 2015.
     """
     torch = torch_module()
-    kind = getattr(torch.nn, check_option("activation", activation, ACTIVATIONS))
+    kind = getattr(torch.nn, ACTIVATIONS[check_option("activation", activation, ACTIVATIONS)])
     layers: list[object] = []
     sizes = [n_features, *hidden_layer_sizes]
     for k, (inputs, units) in enumerate(zip(sizes, [*hidden_layer_sizes, 1], strict=True)):

@@ -154,7 +154,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
                 f"metrics must be a list of names, such as {list(DEFAULT_RATES)}; got {metrics!r}."
             )
         for metric in metrics:
-            check_option("metrics", metric, dict.fromkeys(RATES, ""))
+            check_option("metrics", metric, RATES)
             if rows.labels is None and RATES[metric].needs_labels:
                 raise ValueError(f"y is None, and the metric {metric} needs the labels: pass y.")
         level = 0.95 if confidence is None else check_confidence(confidence)

@@ -178,7 +178,7 @@ class GroupRateDisplay(style.AxesDisplay):
         cls, scores: GroupScores, rate: str, reference: object, ranks: Ranks, kappa: float | None
     ) -> "GroupRateDisplay":
         """Return the display, not drawn."""
-        check_option("rate", rate, dict.fromkeys(_RATES, ""))
+        check_option("rate", rate, _RATES)
         labels = scores.labels
         if RATES[rate].needs_labels:
             if labels is None:

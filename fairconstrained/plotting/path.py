@@ -341,7 +341,7 @@ def _measures_of(path: FairnessPath, rows: str, confidence: float | None) -> dic
     """Return measures, axis labels and intervals, which only shares of validation rows have."""
     if not isinstance(path, FairnessPath):
         raise TypeError(f"path must be the FairnessPath of fairness_path; got {path!r}.")
-    check_option("rows", rows, dict.fromkeys(("auto", "training", "validation", "objective"), ""))
+    check_option("rows", rows, ("auto", "training", "validation", "objective"))
     if rows == "objective":
         if np.isnan(path.objective_bounds).any():
             raise ValueError("rows='objective' needs bounds: fairness_path(..., bound=True).")

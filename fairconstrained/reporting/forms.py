@@ -245,7 +245,7 @@ class Report:
             A copy.
         """
         name = self._tables[0] if table is None else table
-        check_option("table", name, dict.fromkeys(self._tables, ""))
+        check_option("table", name, self._tables)
         frame: pd.DataFrame = getattr(self, name)
         return frame.copy()
 

@@ -1,6 +1,6 @@
 """The linear model of rows in shards, and rows in the memory of this process as one shard."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -12,7 +12,7 @@ from fairconstrained.models.feature_scale import FeatureScale, feature_scale
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.shards import sums
 from fairconstrained.terms.base import Term
-from fairconstrained.utils.arrays import Array, codes_in_blocks, only_ones
+from fairconstrained.utils.arrays import Array, codes_in_blocks
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +134,20 @@ class ShardedData(TrainingData):
     largest: float = field(kw_only=True)  # the largest weight of a row
 
     @classmethod
-    def of(cls, data: TrainingData, **values: Any) -> Self:
-        """Return the data of rows in shards, with some new values of the fields of others."""
-        return cls(**({each.name: getattr(data, each.name) for each in fields(data)} | values))
+    def of(cls, data: TrainingData, first: Array, totals: Iterable[Array], **rows: Any) -> Self:
+        """Return data with one row per atom: that in `data` which is of the atom.
+
+        `totals` are the number of the rows of each atom, and the sums of their weights and of their
+        squared weights.
+        """
+        values = {each.name: getattr(data, each.name) for each in fields(data)}
+        values |= zip(("counts", "sample_weight", "squares"), totals, strict=True)
+        values |= {
+            "X": sums.AtomRows(np.arange(len(first))),
+            "y": data.y[first].astype(float),
+            "groups": None if data.groups is None else data.groups.take(first),
+        }
+        return cls(**values, **rows)
 
     @property
     def largest_weight(self) -> float:
@@ -163,21 +174,15 @@ def rows_by_atom(data: TrainingData) -> ShardedData | None:
         return np.asarray(2 * group + (data.y[rows] > 0), dtype=np.int8)
 
     codes, atoms = codes_in_blocks(len(data.y), codes_of)
-    powers = [None] if only_ones(weight) else [None, weight, weight**2]
+    all_ones = weight.min() == 1.0 == weight.max()
+    powers = [None] if all_ones else [None, weight, weight**2]
     totals = [np.bincount(atoms, power).astype(float) for power in powers]
     counts, weights, squares = np.broadcast_to(totals, (3, len(codes)))
     first = np.array([np.argmax(atoms == atom) for atom in range(len(codes))])
-    of_atoms = {
-        "X": sums.AtomRows(np.arange(len(codes))),
-        "y": np.where(codes % 2 == 1, 1.0, -1.0),
-        "groups": None if groups is None else groups.take(first),
-        "sample_weight": weights,
-        "counts": counts.astype(int),
-        "squares": squares,
-    }
     return ShardedData.of(
         data,
-        **of_atoms,
+        first,
+        (counts.astype(int), weights, squares),
         shards=sums.LocalShards([sums.Shard(data.X, atoms, weight)]),
         feature_scale=feature_scale(data.X, data.loss_weight),
         largest=float(weight.max()),

@@ -3,7 +3,7 @@
 Checks raise an error that names the argument and what was found.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -271,10 +271,10 @@ def resolve(
     )
 
 
-def check_option(argument: str, value: object, options: Mapping[str, T]) -> T:
-    """Return ``options[value]``; the message of a ValueError lists the options."""
+def check_option(argument: str, value: object, options: Collection[str]) -> str:
+    """Return a value that is one of the options; the message of a ValueError lists them."""
     if isinstance(value, str) and value in options:
-        return options[value]
+        return value
     names = ", ".join(repr(name) for name in options)
     raise ValueError(f"{argument}={value!r} is unknown. Valid values: {names}.")
 

@@ -219,11 +219,6 @@ def _signed(n: int) -> np.dtype:
     return np.min_scalar_type(-max(n, 1))
 
 
-def only_ones(weight: Array) -> bool:
-    """Return whether all weights are one, without an array of their length."""
-    return bool(weight.min(initial=1.0) == 1.0 == weight.max(initial=1.0))
-
-
 def nonnegative_least_squares(A: Array, b: Array) -> Array:
     r"""Return the x >= 0 that minimises ``|A x - b|``.
 

@@ -33,7 +33,7 @@ def reader_of(X, **options):
     estimator = FairLogisticClassifier(**options)
     validate_data(estimator, X, reset=True, skip_check_array=True)
     columns = SensitiveColumns.of(estimator)
-    return estimator, columns, Reader.of(estimator, columns)
+    return estimator, columns, Reader(estimator, columns)
 
 
 @pytest.mark.parametrize("hidden", [False, True])
