@@ -11,7 +11,6 @@ Multipliers are scaled down until this holds in all rows. Then Fenchel's inequal
 minimum from below at any point, see :func:`_bound`.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,8 +77,14 @@ def least_of_penalty(
 
 
 @dataclass(frozen=True, eq=False)
-class RelaxedPoint(ABC):
-    r"""What is known of a relaxation from one point w, above all a bound on its least value."""
+class RelaxedPoint:
+    r"""What is known of a relaxation from one point w, above all a bound on its least value.
+
+    A kind of relaxation adds about what the second derivatives of its functions are (`curvatures`,
+    with a floor where these are straight), a supergradient of the least value in lambda if the
+    point is a minimiser (`gradient`), and how that moves with w, and with lambda as it moves the
+    points where the functions are touched (`moves`).
+    """
 
     # the relaxation: a penalty plus a sum over points of functions of one score, each at most that
     # of the Lagrangian
@@ -87,40 +92,15 @@ class RelaxedPoint(ABC):
     w: Array  # the point, (n_parameters,)
     scores: Array  # the scores there, (n_points,)
     pullback: Pullback  # weights of the scores -> gradient
-
-    @property
-    @abstractmethod
-    def _values(self) -> Array:
-        """The relaxed functions, (n_points,)."""
-
-    @property
-    @abstractmethod
-    def _slopes(self) -> Array:
-        """Their derivatives, theta, (n_points,)."""
-
-    @property
-    @abstractmethod
-    def _least_over_line(self) -> Array:
-        r"""A lower bound on the Lagrangian's functions less theta s: at most -psi*(theta)."""
-
-    @property
-    @abstractmethod
-    def curvatures(self) -> Array:
-        """About their second derivatives, with a floor where they are straight."""
-
-    @property
-    @abstractmethod
-    def gradient(self) -> Array:
-        """A supergradient of the least value in lambda, if the point is a minimiser."""
-
-    @abstractmethod
-    def moves(self) -> tuple[Array, Array]:
-        """Return how `gradient` moves with w, and with lambda as it moves the touching points."""
+    values: Array  # the relaxed functions, (n_points,)
+    slopes: Array  # their derivatives, theta, (n_points,)
+    # a lower bound on the Lagrangian's functions less theta s: at most -psi*(theta), (n_points,)
+    least: Array
 
     @cached_property
     def _shrunk(self) -> Array:
         """By which slopes are multiplied for no slope in a free intercept to be left."""
-        theta = self._slopes
+        theta = self.slopes
         if self.relaxed.box is not None or not self.relaxed.lagrangian.model.fit_intercept:
             return np.ones(len(theta))
         fall, rise = -np.minimum(theta, 0.0).sum(), np.maximum(theta, 0.0).sum()
@@ -135,7 +115,7 @@ class RelaxedPoint(ABC):
     @cached_property
     def _gradient(self) -> Array:
         """The derivatives in the parameters of all but the penalty, of slopes so multiplied."""
-        return self.pullback(self._shrunk * self._slopes) + self.relaxed.tilt
+        return self.pullback(self._shrunk * self.slopes) + self.relaxed.tilt
 
     @cached_property
     def bound(self) -> float:
@@ -159,7 +139,7 @@ class RelaxedPoint(ABC):
         # a loss that is subtracted is not bounded below, nor is a slope that no loss balances
         if not at.bounded_below or shrunk.min() < 0.0:
             return -np.inf
-        parts = shrunk * self._least_over_line
+        parts = shrunk * self.least
         if at.box is None:
             parts += (1.0 - shrunk) * at.least
         rest = self._least_of_parameters()
@@ -181,14 +161,14 @@ class RelaxedPoint(ABC):
         """The relaxed Lagrangian at the point."""
         penalty = self.relaxed.lagrangian.penalty.value(self.w)
         rest = float(np.sum(self.relaxed.tilt * self.w)) + self.relaxed.level
-        return float(self._values.sum()) + penalty + rest
+        return float(self.values.sum()) + penalty + rest
 
     @cached_property
     def slope(self) -> Array:
         """About the gradient of the value: exact where no slope is shrunk, as at a minimiser."""
         lagrangian = self.relaxed.lagrangian
         n, (l1, *_) = lagrangian.model.n_coefficients, lagrangian.strengths
-        of_loss = np.append(self._gradient[:n], self._slopes.sum() + self._tilts[n:])
+        of_loss = np.append(self._gradient[:n], self.slopes.sum() + self._tilts[n:])
         kinks = (self.w == 0.0) & (np.arange(len(self.w)) < n)
         shortest = np.sign(of_loss) * np.maximum(np.abs(of_loss) - l1, 0.0)
         return np.where(kinks & (l1 > 0.0), shortest, of_loss + lagrangian.penalty.gradient(self.w))

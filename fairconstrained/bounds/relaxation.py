@@ -264,7 +264,12 @@ class Relaxation:
         scores, pullback = self.lagrangian.model.forward(w)
         beyond = (side * (scores - t) > 0.0) | pieces.chord
         touching = np.where(beyond, t, scores)
-        return EnvelopePoint(self, w, scores, pullback, beyond, touching, slope)
+        up, down, share = touched = logistic(touching)
+        values = self.p * up + self.q * down + self.c * share
+        values[beyond] += slope[beyond] * (scores - touching)[beyond]
+        slopes = np.where(beyond, slope, self.n * share - self.p + self.c * share * (1.0 - share))
+        envelopes = values, slopes, values - slopes * scores
+        return EnvelopePoint(self, w, scores, pullback, *envelopes, beyond, touching, touched)
 
 
 class Pieces(NamedTuple):
@@ -298,47 +303,18 @@ class EnvelopePoint(RelaxedPoint):
 
     beyond: Array  # where scores are beyond t, where the envelope is straight, (n_points,)
     touching: Array  # t there, else the scores, (n_points,)
-    straight: Array  # the slopes of the straight parts, (n_points,)
-
-    @cached_property
-    def _losses(self) -> tuple[Array, Array, Array]:
-        """l(t), l(-t) and the sigmoid where envelopes touch the functions."""
-        return logistic(self.touching)
-
-    @cached_property
-    def _values(self) -> Array:
-        """The envelopes, (n_points,)."""
-        at, (up, down, share) = self.relaxed, self._losses
-        value = at.p * up + at.q * down + at.c * share
-        value[self.beyond] += self.straight[self.beyond] * self._after[self.beyond]
-        return value
-
-    @cached_property
-    def _after(self) -> Array:
-        """How far scores are beyond t, with their sign; 0 elsewhere."""
-        return np.where(self.beyond, self.scores - self.touching, 0.0)
-
-    @cached_property
-    def _slopes(self) -> Array:
-        """The derivatives of the envelopes, (n_points,)."""
-        at, share = self.relaxed, self._losses[2]
-        inner = at.n * share - at.p + at.c * share * (1.0 - share)
-        return np.where(self.beyond, self.straight, inner)
-
-    @property
-    def _least_over_line(self) -> Array:
-        return self._values - self._slopes * self.scores
+    touched: tuple[Array, Array, Array]  # l, l of the other sign and the sigmoid there
 
     @property
     def losses(self) -> Array:
         """How far envelopes are below the functions, (n_points,)."""
         at, (up, down, share) = self.relaxed, logistic(self.scores)
-        return at.p * up + at.q * down + at.c * share - self._values
+        return at.p * up + at.q * down + at.c * share - self.values
 
     @cached_property
     def curvatures(self) -> Array:
         """The second derivatives in the scores, with a floor where envelopes are straight."""
-        at, share = self.relaxed, self._losses[2]
+        at, share = self.relaxed, self.touched[2]
         bend = share * (1.0 - share)
         exact = np.where(self.beyond, 0.0, bend * (at.n + at.c * (1.0 - 2.0 * share)))
         return np.maximum(exact, _FLOOR * at.n * bend)
@@ -346,27 +322,27 @@ class EnvelopePoint(RelaxedPoint):
     @cached_property
     def gradient(self) -> Array:
         """A supergradient of the least value in lambda, if the point is a minimiser."""
-        (up, down, share), c = self._losses, self.relaxed.c
+        (up, down, share), c = self.touched, self.relaxed.c
+        after = self.scores - self.touching  # 0 where the envelope is the function
         if self.relaxed.box is not None:
-            return self._gradient_in_box()
-        up = up - np.where(c < 0.0, self._after, 0.0)
-        down = down + np.where(c > 0.0, self._after, 0.0)
+            return self._gradient_in_box(after)
+        up = up - np.where(c < 0.0, after, 0.0)
+        down = down + np.where(c > 0.0, after, 0.0)
         return self.relaxed.lagrangian.values(up, down, share)
 
-    def _gradient_in_box(self) -> Array:
+    def _gradient_in_box(self, after: Array) -> Array:
         """Return the same of lines that end at the function: values are averages of both ends."""
         *_, end, _ = self.relaxed.pieces
         part = np.zeros(len(end))
-        np.divide(
-            self._after, end - self.touching, out=part, where=self.beyond & (end != self.touching)
-        )
-        near, far = self._losses, logistic(end)
-        averages = ((1.0 - part) * a + part * b for a, b in zip(near, far, strict=True))
+        inside = self.beyond & (end != self.touching)
+        np.divide(after, end - self.touching, out=part, where=inside)
+        ends = zip(self.touched, logistic(end), strict=True)
+        averages = ((1.0 - part) * a + part * b for a, b in ends)
         return self.relaxed.lagrangian.values(*averages)
 
     def moves(self) -> tuple[Array, Array]:
         """Return how `gradient` moves with w, and with lambda as it moves the touching points."""
-        at, share = self.relaxed, self._losses[2]
+        at, share = self.relaxed, self.touched[2]
         on_up = np.where(self.beyond, np.where(at.c > 0.0, 0.0, -1.0), share - 1.0)
         on_down = np.where(self.beyond, np.where(at.c > 0.0, 1.0, 0.0), share)
         on_share = np.where(self.beyond, 0.0, share * (1.0 - share))

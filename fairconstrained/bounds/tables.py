@@ -305,10 +305,17 @@ class TableRelaxation:
 
     def at(self, w: Array) -> "TablePoint":
         """Return the relaxation at a point: one forward pass."""
-        scores, pullback = self.lagrangian.model.forward(w)
-        middles = self.rounded[0]
+        tables, (middles, *parabolas) = self.lagrangian, self.rounded
+        scores, pullback = tables.model.forward(w)
         nearest = np.maximum(np.searchsorted(middles, scores) - 1, 0)
-        return TablePoint(self, w, scores, pullback, nearest)
+        start, slope, bend = (each[tables.kind, nearest] for each in parabolas)
+        away = scores - middles[nearest]  # from where the parabola begins
+        values = tables.weight * (start + away * (slope + 0.5 * bend * away))
+        slopes = tables.weight * (slope + bend * away)
+        # the slopes at the nearest point are those between the slopes on both sides of it
+        height = tables.weight * self.minorant[0][tables.kind, nearest]
+        minorants = values, slopes, height - slopes * tables.points[nearest]
+        return TablePoint(self, w, scores, pullback, *minorants, nearest, bend)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,38 +323,14 @@ class TablePoint(RelaxedPoint):
     """A point of a relaxation by tables."""
 
     nearest: Array  # the point of the grid that is nearest to every score, (n_rows,)
-
-    @cached_property
-    def _parabolas(self) -> tuple[Array, Array, Array, Array]:
-        """How far scores are from where parabolas begin, and the parabolas, (n_rows,) each."""
-        middles, *parabolas = self.relaxed.rounded
-        kind = self.relaxed.lagrangian.kind
-        starts, slopes, bends = (each[kind, self.nearest] for each in parabolas)
-        return self.scores - middles[self.nearest], starts, slopes, bends
-
-    @cached_property
-    def _values(self) -> Array:
-        away, start, slope, bend = self._parabolas
-        return self.relaxed.lagrangian.weight * (start + away * (slope + 0.5 * bend * away))
-
-    @cached_property
-    def _slopes(self) -> Array:
-        away, _, slope, bend = self._parabolas
-        return self.relaxed.lagrangian.weight * (slope + bend * away)
-
-    @cached_property
-    def _least_over_line(self) -> Array:
-        # the slopes at the nearest point are those between the slopes on both sides of it
-        tables = self.relaxed.lagrangian
-        height = tables.weight * self.relaxed.minorant[0][tables.kind, self.nearest]
-        return height - self._slopes * tables.points[self.nearest]
+    bend: Array  # the second derivatives there for a weight of one, (n_rows,)
 
     @property
     def curvatures(self) -> Array:
         """The second derivatives, with a floor."""
         slopes, tables = self.relaxed.minorant[1], self.relaxed.lagrangian
         floor = _FLOOR * (slopes[:, -1] - slopes[:, 0])
-        return tables.weight * np.maximum(self._parabolas[3], floor[tables.kind])
+        return tables.weight * np.maximum(self.bend, floor[tables.kind])
 
     @cached_property
     def _straight(self) -> tuple[Array, Array, Array]:
