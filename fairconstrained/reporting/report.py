@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -193,13 +193,17 @@ class FairnessReport(Report):
 
     def _content(self) -> dict[str, Any]:
         evidence = self._evidence
-        return _FUNCTIONS | {
+        return {
             "evidence": evidence,
             "names": evidence.names,
             "several_classes": evidence.several_classes,
             "few_rows": FEW_ROWS,
             "most_groups": MOST_GROUPS,
             "sentences": self._sentences(),
+            "sentence": sentence,
+            "few_groups": few_groups,
+            "tables": tables,
+            "plots": pictures,
         }
 
 
@@ -214,17 +218,6 @@ def few_groups(evidence: Evidence, heads: Mapping[str, str]) -> Table:
         others = [size, *[""] * (len(shown.columns) - 1)]
         shown.rows.insert(-1, (f"({choice.label})", others))
     return shown
-
-
-_FUNCTIONS = {
-    function.__name__: function
-    for function in (
-        few_groups, tables.costs_in_words, tables.meaning_of, tables.model_table,
-        pictures.accuracy_plot, pictures.frontier_plot, pictures.gap_plots, pictures.rate_plots,
-        pictures.score_plot,
-    )
-} | {"impact_in_words": partial(sentence, "impact")}  # fmt: skip
-"""What templates call."""
 
 
 def fairness_report(
