@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from fairconstrained.shards import sums
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores, of_distribution
 from fairconstrained.terms import base
-from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Term
+from fairconstrained.terms.base import FactoredPullback, Term
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.utils.arrays import Array, same_values, score_below_share
 
@@ -158,7 +158,7 @@ class ModelPass:
         """
         total, on_own = np.zeros(self.model.n_rows), []
         for of, weights in weighted:
-            pullback = cast("CurvedPullback", of.pullback)
+            pullback = cast("Any", of.pullback)
             if of.auxiliary.size:
                 by_variable = pullback.by_variable(weights)
                 total += by_variable.sum(axis=1)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairconstrained.functions.base import Indicator
 from fairconstrained.models.linear import LinearModel
-from fairconstrained.terms.base import CurvedPullback, FactoredPullback, Pullback, Term
+from fairconstrained.terms.base import FactoredPullback, Pullback, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix
 
@@ -317,7 +317,7 @@ def hessian(
             second += _times(bend, by_row, block.weight)
         else:
             pullback = term.take(block.places, block.weight).forward(scores, auxiliary)[1]
-            second += cast("CurvedPullback", pullback).second_derivatives(weights)
+            second += cast("Any", pullback).second_derivatives(weights)
     return (model.on(block.X).gram(second),)
 
 

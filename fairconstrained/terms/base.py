@@ -7,7 +7,7 @@ the second one, the head, a few outputs from the statistics. Only the first step
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class Term(ABC):
     batchable : bool
         Whether `take` is defined, so that the term can be put on some of its rows.
     curved : bool
-        Whether pullbacks are a :class:`CurvedPullback`.
+        Whether pullbacks know the second derivatives, see :class:`FactoredPullback`.
     shardable : bool
         Whether the statistics are sums over rows, so that shards of the rows can be merged: for any
         partition they are the sums of those of ``take(rows_k, 1)``, and batches are unbiased. Rows
@@ -241,12 +241,11 @@ class FactoredPullback:
     """A pullback through few sums over rows: a Jacobian is one product with the rows.
 
     It is called with weights of the statistics, or with a table of them, and returns a row for
-    every row of the table.
+    every row of the table. Those of curved terms have ``second_derivatives(u)``, of <u, statistics>
+    in every score, (n_rows,), and ``by_variable(u)``, what each variable of the term has of these,
+    (n_rows, n_auxiliary). Variables are subtracted from scores: derivatives in a score and a
+    variable are the negative of these, those in a variable their sum over the rows.
     """
-
-    @abstractmethod
-    def __call__(self, u: Array) -> tuple[Array, Array]:
-        """See :meth:`Term.forward`."""
 
     def basis(self) -> list[SparseMatrix] | None:
         """Return the weights of the rows in the sums, CSC of shape (n_sums, n_rows), in parts.
@@ -263,23 +262,6 @@ class FactoredPullback:
         """
         rows = np.concatenate(products)
         return rows, np.zeros((len(rows), 0))
-
-
-class CurvedPullback(Protocol):
-    """A pullback that knows the second derivatives at its scores."""
-
-    def __call__(self, u: Array) -> tuple[Array, Array]:
-        """See :meth:`Term.forward`."""
-
-    def second_derivatives(self, u: Array) -> Array:
-        """Return the second derivatives of <u, statistics> in every score, shape (n_rows,)."""
-
-    def by_variable(self, u: Array) -> Array:
-        """Return what each variable of the term has of these, (n_rows, n_auxiliary).
-
-        Variables are subtracted from scores: derivatives in a score and a variable are the negative
-        of these, those in a variable their sum over the rows.
-        """
 
 
 def common_blocks(terms: Iterable[Term]) -> Array | None:

@@ -85,7 +85,7 @@ class CellMeans(OnCells, FunctionAverages):
     Parameters
     ----------
     cells : CSC of shape (n_cells, n_rows)
-        A, see :class:`OnCells`; other formats are converted.
+        A, see :class:`OnCells`.
     function : ScalarFunction
         phi, a surrogate or a loss.
     signs : ndarray of shape (n_rows,) or None, default=None
@@ -112,17 +112,6 @@ class CellMeans(OnCells, FunctionAverages):
         """The number of cells."""
         return int(self.cells.shape[0])
 
-    def __post_init__(self) -> None:
-        """Convert the cells to CSC if they come in another format."""
-        super().__post_init__()
-        if getattr(self.cells, "format", None) != "csc":
-            object.__setattr__(self, "cells", self.cells.tocsc())
-
-    def _margins(self, scores: Array) -> Array:
-        """Return y (s + t)."""
-        scores = scores + self.shift if self.shift else scores
-        return scores if self.signs is None else self.signs * scores
-
     @cached_property
     def _zero_one(self) -> Any:
         if self.signs is None or not self.decided:
@@ -138,7 +127,8 @@ class CellMeans(OnCells, FunctionAverages):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the cell averages of phi and their pullback."""
-        margins = self._margins(scores)
+        moved = scores + self.shift if self.shift else scores
+        margins = moved if self.signs is None else self.signs * moved
         value = self.function.value(margins)
         return self._sums(value), MeansPullback(self, margins, value)
 

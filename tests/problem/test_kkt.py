@@ -25,7 +25,7 @@ def problem_of(domain, bounds=(1.0, 2.0), rows=((1.0, 1.0), (1.0, 0.0))):
     """Return the problem with the constraints <row, w> <= bound."""
     model = LinearModel(np.eye(2), fit_intercept=False)
     head = {"combination": np.array(rows), "offset": np.array(bounds)}
-    affine = CellMeans(sp.csr_array(np.eye(2)), Identity(), **head)
+    affine = CellMeans(sp.csc_array(np.eye(2)), Identity(), **head)
     objective = CompositeFunction(model, average(fc.functions.Quadratic(), np.ones(2), np.ones(2)))
     return Problem(objective, (CompositeFunction(model, affine),), domain)
 

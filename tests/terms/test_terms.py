@@ -29,7 +29,7 @@ def overlapping(function, *, sparse=True, seed=1):
     signs = rng.choice([-1.0, 1.0], size=N_ROWS)
     combination = sp.csr_array(combination) if sparse else combination
     head = {"combination": combination, "offset": rng.normal(size=N_OUTPUTS)}
-    return CellMeans(sp.csr_array(cells), function, signs, names=tuple("abcd"), **head)
+    return CellMeans(sp.csc_array(cells), function, signs, names=tuple("abcd"), **head)
 
 
 def times(factor, term):
