@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from fairconstrained.functions.base import corner, corner_slope, corner_subgradient_error
+from fairconstrained.functions.base import corner, corner_subgradient_error
 from fairconstrained.utils.arguments import FieldParameters, joined
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import Strength, check_parameters
@@ -214,7 +214,8 @@ class _Rounded(Penalty):
         return self.penalty.value(w) + self._jump * float(corner(w, self.width).sum())
 
     def gradient(self, w: Array) -> Array:
-        return self.penalty.gradient(w) + self._jump * corner_slope(w, self.width)
+        inside = np.maximum(0.5 * self.width - np.abs(w), 0.0)
+        return self.penalty.gradient(w) - self._jump * np.sign(w) * inside / self.width
 
     def subgradient_error(self, w: Array) -> float:
         return self._jump * float(corner_subgradient_error(w, self.width).sum())

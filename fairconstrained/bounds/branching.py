@@ -71,15 +71,6 @@ class Interpolated(Lagrangian):
         return price
 
 
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A box, where its best bound was obtained, and the position of the grid."""
-
-    box: Box
-    point: EnvelopePoint
-    grid: int
-
-
 class Branching:
     """The search for a bound over boxes of coefficients, from the best bound without boxes.
 
@@ -108,21 +99,21 @@ class Branching:
         self.grids, box = self._grids(np.abs(least.w)), self._first_box(least)
         if not self.grids or box is None:
             return -np.inf
-        nodes: list[tuple[float, int, Node]] = []
+        # bounds on boxes, where they were obtained, and the positions of the grids
+        nodes: list[tuple[float, int, EnvelopePoint, int]] = []
         ticks = count()
 
         def add(
             box: Box, w: Array, multipliers: Array, grid: int, changes: int, least: float
         ) -> None:
-            node = self._solved(box, w, multipliers, grid, changes)
-            heapq.heappush(nodes, (max(node.point.bound, least), next(ticks), node))
+            at, grid = self._solved(box, w, multipliers, grid, changes)
+            heapq.heappush(nodes, (max(at.bound, least), next(ticks), at, grid))
 
         add(box, w, self.multipliers, len(self.grids) // 2, _ROOT, -np.inf)
         while nodes[0][0] < self.target and not self.over(nodes[0][0]):
-            bound, _, node = heapq.heappop(nodes)
-            at = node.point
-            for half in self._halves(node):
-                add(half, at.w, at.relaxed.multipliers, node.grid, _NODE, bound)
+            bound, _, at, grid = heapq.heappop(nodes)
+            for half in self._halves(at, grid):
+                add(half, at.w, at.relaxed.multipliers, grid, _NODE, bound)
         return min(nodes[0][0], self.objective)
 
     def _rotate(self, w: Array) -> Array:
@@ -203,12 +194,14 @@ class Branching:
             sides.append(most)
         return Box(-np.array(sides[1::2]), np.array(sides[::2]))
 
-    def _solved(self, box: Box, w: Array, multipliers: Array, grid: int, changes: int) -> Node:
-        """Return a box with its bound, by the best of a grid, a coarser and a finer one."""
+    def _solved(
+        self, box: Box, w: Array, multipliers: Array, grid: int, changes: int
+    ) -> tuple[EnvelopePoint, int]:
+        """Return where a bound on a box is, by the best of a grid, a coarser and a finer one."""
         others = range(max(grid - 1, 0), min(grid + 2, len(self.grids)))
         points = {other: self._relaxed(self.grids[other], multipliers, box, w) for other in others}
         grid = max(points, key=lambda other: points[other].bound)
-        return Node(box, self._raised(points[grid], changes), grid)
+        return self._raised(points[grid], changes), grid
 
     def _relaxed(
         self, lagrangian: Lagrangian, multipliers: Array, box: Box | None, w: Array
@@ -241,12 +234,11 @@ class Branching:
             )
         return max(points, key=lambda point: point.bound)
 
-    def _halves(self, node: Node) -> list[Box]:
-        """Return the halves along the parameter whose interval costs most."""
-        box, at = node.box, node.point
-        lagrangian, w = at.relaxed.lagrangian, at.w
+    def _halves(self, at: EnvelopePoint, grid: int) -> list[Box]:
+        """Return the halves of a box along the parameter whose interval costs most."""
+        box, lagrangian, w = at.relaxed.box, at.relaxed.lagrangian, at.w
         price = lagrangian.price(at.relaxed.multipliers)
-        coarser = self.grids[min(node.grid + 1, len(self.grids) - 1)].price(at.relaxed.multipliers)
+        coarser = self.grids[min(grid + 1, len(self.grids) - 1)].price(at.relaxed.multipliers)
         middle = np.maximum((w - box.low) * (box.high - w), 0.02 * box.width**2)
         loss = np.append(at.losses @ np.abs(lagrangian.model.X), at.losses.sum())[: len(w)]
         cost = (price + coarser) * middle + loss * box.width

@@ -174,11 +174,6 @@ class RelaxedPoint:
         return np.where(kinks & (l1 > 0.0), shortest, of_loss + lagrangian.penalty.gradient(self.w))
 
 
-def is_multinomial(part: CompositeFunction) -> bool:
-    """Return whether a part is the multinomial loss."""
-    return isinstance(part.term, MultinomialLoss)
-
-
 def of_probabilities(part: CompositeFunction) -> bool:
     """Return whether a part is affine in averages of soft-max probabilities."""
     term = part.term

@@ -17,6 +17,7 @@ from fairconstrained.functions import Logistic, Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.terms.classes import MultinomialLoss
 from fairconstrained.utils.arrays import Array
 
 _MOST_CONSTRAINTS = 50  # that get multipliers: others have zero, which loses little
@@ -119,7 +120,7 @@ def optimality_gap(
         stopped = watch is not None and watch(_gap(at.objective, bound))
         return stopped or bound >= target or time.monotonic() >= deadline
 
-    if fenchel.is_multinomial(at.problem.objective):
+    if isinstance(at.problem.objective.term, MultinomialLoss):
         bound, passes = fenchel.class_bound(at, multipliers, data_passes, over)
     else:
         chosen = np.flatnonzero(multipliers)
@@ -173,7 +174,7 @@ def why_unknown(problem: Problem) -> str:
         return "the coefficients have a domain"
     if strengths is None or not strengths[1] > 0.0:
         return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
-    several = fenchel.is_multinomial(objective)
+    several = isinstance(objective.term, MultinomialLoss)
     if not several and not tabulated(objective):
         return "the loss is not a convex function of the score of each row"
     for part in problem.constraints:

@@ -27,19 +27,11 @@ def _mix(side: Side, masses: Array) -> list[tuple[int, float]]:
     return list(zip(side, (masses[side] / masses[side].sum()).tolist(), strict=True))
 
 
-def _with_each_other(n: int) -> list[tuple[Side, Side]]:
-    """Return both sides of every ordered pair of groups."""
-    return [([a], [b]) for a, b in permutations(range(n), 2)]
-
-
 def _with_the_others(n: int) -> list[tuple[Side, Side]]:
     """Return every group and all others together, in both orders."""
     # With two groups, all others are the other group.
     sides = [([k], [j for j in range(n) if j != k]) for k in range(n if n > 2 else n - 1)]
     return [pair for group, others in sides for pair in ((group, others), (others, group))]
-
-
-_COMPARISONS = {"pairs": _with_each_other, "overall": _with_the_others}
 
 
 class PairwiseParity(Constraint, ABC, kw_only=True):
@@ -102,8 +94,10 @@ class PairwiseParity(Constraint, ABC, kw_only=True):
         if self.needs_labels:
             codes = np.where(codes >= 0, 2 * codes + (y > 0), -1)
         of_groups, against = masses[enough], str(self.against)
-        sides = _COMPARISONS.get(against, _with_each_other)(len(names))
-        if against not in _COMPARISONS:
+        sides = [([a], [b]) for a, b in permutations(range(len(names)), 2)]
+        if against == "overall":
+            sides = _with_the_others(len(names))
+        elif against != "pairs":
             label = label_of(against, groups, self._warn)
             sides = [two for two in sides if label in (names[k] for (k,) in two)]
         pairs = [(k, *pair) for k, two in enumerate(sides) for pair in self._pairs(of_groups, *two)]

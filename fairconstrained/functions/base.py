@@ -279,11 +279,6 @@ def corner(u: Array, width: float | Array) -> Array:
     return np.maximum(0.5 * width - np.abs(u), 0.0) ** 2 / (2.0 * width)
 
 
-def corner_slope(u: Array, width: float | Array) -> Array:
-    """Return the derivative of `corner`."""
-    return -np.sign(u) * np.maximum(0.5 * width - np.abs(u), 0.0) / width
-
-
 def corner_subgradient_error(u: Array, width: float | Array) -> Array:
     """Return the epsilon for which the slope of the rounded max(u, 0) is an epsilon-subgradient."""
     return np.abs(u) * np.maximum(0.5 * width - np.abs(u), 0.0) / width

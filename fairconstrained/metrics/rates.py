@@ -33,10 +33,6 @@ def _positive(labels: Array, predictions: Array) -> Array:
     return labels
 
 
-def _negative(labels: Array, predictions: Array) -> Array:
-    return ~labels
-
-
 def _selected(labels: Array, predictions: Array) -> Array:
     return predictions
 
@@ -44,7 +40,7 @@ def _selected(labels: Array, predictions: Array) -> Array:
 RATES: Mapping[str, Rate] = {
     "selection_rate": Rate(_all, _selected, "selection rate", needs_labels=False),
     "true_positive_rate": Rate(_positive, _selected, "true positive rate"),
-    "false_positive_rate": Rate(_negative, _selected, "false positive rate"),
+    "false_positive_rate": Rate(lambda labels, _: ~labels, _selected, "false positive rate"),
     "accuracy": Rate(_all, np.equal, "accuracy"),
     "error_rate": Rate(_all, np.not_equal, "error rate"),
     "precision": Rate(_selected, _positive, "precision"),

@@ -167,7 +167,12 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
     which costs no more than a few digits whatever the order of the rows.
     """
     if not isinstance(X, np.ndarray):
-        return *_sparse_mean_and_variance(X, sample_weight), *column_range(X)
+        from sklearn.utils.sparsefuncs import mean_variance_axis  # workers with dense rows lack it
+
+        weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
+        mean, variance = mean_variance_axis(X, axis=0, weights=weights)
+        # variances may be < 0 by rounding
+        return mean.astype(float), np.maximum(variance, 0.0).astype(float), *column_range(X)
     total, n = sample_weight.sum(), X.shape[1]
     size = min(max(1, _BLOCK // max(1, n)), X.shape[0])
     center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
@@ -188,12 +193,3 @@ def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Ar
         squares += block @ weight
     variance = np.maximum(squares - shift**2, 0.0)
     return center + shift, variance, low.astype(X.dtype), high.astype(X.dtype)
-
-
-def _sparse_mean_and_variance(X: SparseMatrix, sample_weight: Array) -> tuple[Array, Array]:
-    """Return the weighted mean and the weighted variance of every column."""
-    from sklearn.utils.sparsefuncs import mean_variance_axis  # workers with dense rows lack it
-
-    weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
-    mean, variance = mean_variance_axis(X, axis=0, weights=weights)
-    return mean.astype(float), np.maximum(variance, 0.0).astype(float)  # < 0 by rounding

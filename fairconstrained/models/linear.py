@@ -130,24 +130,6 @@ class Model(ABC):
         return pullback(weights.reshape(weights.shape + (1,) * (scores.ndim - 1)) * scores)
 
 
-class NoModel(Model):
-    """The model without rows and parameters, of functions that are only penalties or affine."""
-
-    linear, n_rows, n_parameters = True, 0, 0
-
-    def forward(self, w: Array) -> tuple[Scores, Pullback]:
-        """Return no scores."""
-        return np.zeros(0), lambda v: np.zeros(0)
-
-    def batch(self, rows: Array) -> Self:
-        """Return the model."""
-        return self
-
-    def on(self, X: Matrix) -> Self:
-        """Return the model."""
-        return self
-
-
 def largest_eigenvalue(product: Callable[[Array], Array], v: Array, *, n_iter: int = 20) -> float:
     """Return an upper estimate of the size of the largest eigenvalue of a symmetric matrix.
 

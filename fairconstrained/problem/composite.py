@@ -5,14 +5,16 @@ from operator import attrgetter
 
 import numpy as np
 
-from fairconstrained.models.linear import Model, NoModel
+from fairconstrained.models.linear import LinearModel, Model
 from fairconstrained.penalties import Leading, Penalty, Zero
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.arguments import every
 from fairconstrained.utils.arrays import Array
 
-NO_MODEL, NO_TERM = NoModel(), NoTerm()
+# The model without rows and parameters, of functions that are only penalties or affine.
+NO_MODEL = LinearModel(np.zeros((0, 0)), fit_intercept=False)
+NO_TERM = NoTerm()
 
 
 @dataclass(frozen=True, eq=False)
