@@ -309,8 +309,7 @@ def trusted_types() -> list[str]:
 
 
 def _subclasses(base: type[object]) -> Iterator[type[Any]]:
-    kinds: list[type[Any]] = base.__subclasses__()
-    for kind in kinds:
+    for kind in base.__subclasses__():
         if kind.__module__.startswith("fairconstrained."):
             yield kind
         yield from _subclasses(kind)

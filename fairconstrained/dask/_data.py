@@ -1,11 +1,10 @@
 """Collections of dask: partitions that go together, training data of them, lazy predictions."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from itertools import repeat
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -167,24 +166,21 @@ def weight_right(estimator: Any, X: Any, y: Any, sample_weight: Any) -> tuple[fl
     return float(weight @ right), float(weight.sum())
 
 
-@dataclass(frozen=True, eq=False)
 class AtomTable:
-    """The distinct combinations of groups and label in all partitions."""
+    """The distinct combinations of groups and label in all partitions.
 
-    table: pd.DataFrame  # one row per atom
-    positions: list[Array]  # for every partition the positions of its own atoms
-    labels: pd.Series  # the labels of all rows, also of those of weight zero, which are in no atom
-    titles: Sequence[list[Any]]  # of the columns of groups, and of strata
+    Their order does not depend on the partitions. The `titles` are those of the columns of groups,
+    and of strata.
+    """
 
-    @classmethod
-    def merged(cls, totals: Sequence[_rows.Totals], *titles: list[Any]) -> Self:
-        """Return the table of all partitions; its order does not depend on the partitions."""
+    def __init__(self, totals: Sequence[_rows.Totals], *titles: list[Any]):
         every = pd.concat([each.table for each in totals], ignore_index=True)
-        table, codes = _rows.distinct_rows(every)
+        self.table, codes = _rows.distinct_rows(every)  # one row per atom
+        codes = codes.astype(np.min_scalar_type(max(len(self.table) - 1, 0)))
         ends = np.cumsum([len(each.table) for each in totals])[:-1]
-        codes = codes.astype(np.min_scalar_type(max(len(table) - 1, 0)))
-        labels = pd.concat([each.labels for each in totals])
-        return cls(table, np.split(codes, ends), labels, titles)
+        self.positions = np.split(codes, ends)  # for every partition those of its own atoms
+        # the labels of all rows, also of those of weight zero, which are in no atom
+        self.labels, self.titles = pd.concat([each.labels for each in totals]), titles
 
     def added(self, totals: Sequence[_rows.Totals]) -> pd.DataFrame:
         """Return the sums over all partitions, with a row for each atom."""

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 def packed(value: Any) -> bytes:
     """Return a value as bytes, into which schedulers do not look."""
-    data: bytes = import_extra("cloudpickle", "dask", "fairconstrained.dask").dumps(value)
-    return data
+    return import_extra("cloudpickle", "dask", "fairconstrained.dask").dumps(value)
 
 
 class Reader:
@@ -242,11 +241,10 @@ def _group_table(values: Any, n_rows: int, name: str) -> dict[str, Any]:
 
 def weight_in_partition(sample_weight: Any, n_rows: int) -> Array:
     """Return checked weights; all of them may be zero in one partition."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    inputs.check_held("sample_weight", sample_weight)
-    if not np.any(np.asarray(sample_weight)):
-        return np.zeros(n_rows)
+    if sample_weight is not None:
+        inputs.check_held("sample_weight", sample_weight)
+        if not np.any(np.asarray(sample_weight)):
+            return np.zeros(n_rows)
     return inputs.check_weight("sample_weight", sample_weight, n_rows)
 
 

@@ -57,9 +57,8 @@ def _on_disk(X: Array) -> Array:
 
 def _worker() -> Any:
     """Return the worker that runs this, None outside of a worker."""
-    distributed = import_extra("distributed", "dask", "fairconstrained.dask")
     try:
-        return distributed.get_worker()
+        return import_extra("distributed", "dask", "fairconstrained.dask").get_worker()
     except ValueError:
         return None
 

@@ -81,7 +81,7 @@ class DaskLinearClassifier:
         reader = Reader(self._local(), columns, names_of_columns(groups))
         part = workers.part(partial(prepare, reader), partitions)
         titles = _data.titles_of(groups), _data.titles_of(control_features)
-        table = _data.AtomTable.merged(part[1], *titles)
+        table = _data.AtomTable(part[1], *titles)
         data = with_feature_map(self, _data.atom_data(self, table, part[1]))
         constraints = constraints_of(self, data)
         check_group_sizes(constraints, data)
@@ -99,8 +99,7 @@ class DaskLinearClassifier:
         others = _data.sharded_data(data, table, parts[1], workers, rows.feature_scale)
         assert isinstance(fit.model, ShardedLinearModel)
         model = ShardedLinearModel.of(fit.model, others.shards, others.sample_weight)
-        attributes = {"holdout_share_": draw[0], "holdout_seed_": draw[1]}
-        return fit.tested(others, model, attributes)
+        return fit.tested(others, model, {"holdout_share_": draw[0], "holdout_seed_": draw[1]})
 
     def held_out_rows(self: Any, X: Collection) -> Collection:
         """Return which rows were held out of the last fit with `confidence`, lazily.
@@ -156,8 +155,7 @@ class DaskLinearClassifier:
 
     def to_sklearn(self: Any, *, sensitive: str = "zero") -> ClassifierMixin:
         """Return a linear classifier of scikit-learn: what the model of `to_local` converts to."""
-        plain: ClassifierMixin = self.to_local().to_sklearn(sensitive=sensitive)
-        return plain
+        return self.to_local().to_sklearn(sensitive=sensitive)
 
     def decision_function(self: Any, X: Collection) -> Collection:
         """Return the scores that the model of `to_local` returns, lazily.

@@ -177,8 +177,7 @@ def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array, Array | 
     if not isinstance(frame, pd.DataFrame):
         return None
     titles, declared = list(frame.columns), frame.columns.names == [PROBABILITIES]
-    floats = all(map(is_float_dtype, frame.dtypes))
-    if not declared and (len(titles) < 2 or not floats):
+    if not declared and (len(titles) < 2 or not all(map(is_float_dtype, frame.dtypes))):
         return None
     check_titles(titles, name)
     P, guesses = frame.to_numpy(dtype=float), None

@@ -268,8 +268,7 @@ class Groups:
             names, order = np.unique(titles, return_index=True)
             P, (title,) = P[:, order], titles_of([names], name)
             guesses = None if guesses is None else guesses[:, order]
-            codes = P.argmax(axis=1)
-            return cls(codes, names, title=title, probabilities=P, guesses=guesses)
+            return cls(P.argmax(axis=1), names, title=title, probabilities=P, guesses=guesses)
         if values is None and strata is not None:
             raise ValueError(
                 "control_features are strata in which groups are compared, and there are no "

@@ -19,8 +19,6 @@ from fairconstrained.data.inputs import check_features, check_held, check_same_r
 from fairconstrained.utils.arguments import as_frame, is_number
 from fairconstrained.utils.arrays import Array
 
-NUMERIC: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-
 
 class FeatureKind:
     """What an estimator accepts as features: finite numbers, dense or sparse.
@@ -28,7 +26,8 @@ class FeatureKind:
     An estimator that accepts others has an instance of a subclass as `feature_kind`.
     """
 
-    checks: ClassVar[dict[str, Any]] = NUMERIC  # arguments of scikit-learn's `check_array`
+    # arguments of scikit-learn's `check_array`
+    checks: ClassVar[dict[str, Any]] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
     # whether the features are multiplied by numbers, so that their squares must be finite
     squared: ClassVar[bool] = True
     # what can be done about columns of text
@@ -39,12 +38,9 @@ class FeatureKind:
         return X
 
 
-_NUMBERS = FeatureKind()
-
-
 def feature_kind(estimator: object) -> FeatureKind:
     """Return what an estimator accepts as features."""
-    return getattr(estimator, "feature_kind", _NUMBERS)
+    return getattr(estimator, "feature_kind", FeatureKind())
 
 
 def _summed(X: Any) -> Any:
@@ -58,8 +54,7 @@ def _summed(X: Any) -> Any:
 
 def seen_columns(estimator: Any) -> Array:
     """Return the names of the columns of X in `fit`, their positions if they had no names."""
-    columns: Array = getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
-    return columns
+    return getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
 
 
 def column_position(argument: str, column: object, names: list[Any], n_columns: int) -> int:

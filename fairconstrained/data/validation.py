@@ -8,14 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from fairconstrained.data import inputs
 from fairconstrained.data.groups import Groups
-from fairconstrained.data.inputs import (
-    check_labels,
-    check_same_rows,
-    check_squares,
-    check_weight,
-    known_labels,
-)
 from fairconstrained.data.labels import (
     Queries,
     ScoreConvention,
@@ -106,7 +100,7 @@ class TrainingData:
         """Return rows with the features, labels (0 without any) and groups of other rows."""
         if self.estimator is None:
             raise ValueError("these training data were not made by an estimator's fit.")
-        check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
+        inputs.check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
         columns = SensitiveColumns.of(self.estimator)
         features = columns.features(self.estimator, X, reset=False, name=of_X)
         labels = np.zeros(features.shape[0])
@@ -115,8 +109,8 @@ class TrainingData:
         encoded_groups = groups_of(self.estimator, X, groups, len(labels), names, **options)
         features = features if self.expand is None else self.expand(features, X)
         if y is not None:
-            given = check_labels(of_y, y, len(labels), rows=of_X)
-            labels = encoded(known_labels(of_y, given, self.classes.tolist()), self.classes)
+            given = inputs.check_labels(of_y, y, len(labels), rows=of_X)
+            labels = encoded(inputs.known_labels(of_y, given, self.classes.tolist()), self.classes)
         new: Any = {"groups": encoded_groups, "passed": X, "positions": None}
         return replace(self, X=features, y=labels, **new)
 
@@ -199,7 +193,7 @@ class TrainingData:
             )
         columns, to_square = SensitiveColumns.of(estimator), features is None
         columns.check_only_source(sensitive_features)
-        check_same_rows(
+        inputs.check_same_rows(
             X=X,
             y=y,
             sensitive_features=sensitive_features,
@@ -210,17 +204,17 @@ class TrainingData:
             features = columns.features(estimator, X, reset=True)
         n_rows = features.shape[0]
         narrow = narrow and n_rows >= MANY_ROWS and isinstance(features, np.ndarray)
-        weight = check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
+        weight = inputs.check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
         narrow = narrow and int(np.count_nonzero(weight)) >= MANY_ROWS
-        labels = check_labels("y", y, n_rows)
+        labels = inputs.check_labels("y", y, n_rows)
         groups = groups_of(estimator, X, sensitive_features, n_rows, narrow=narrow, probable=True)
         classes, labels = encode_labels(
             labels, estimator.pos_label, several=estimator.several_classes, narrow=narrow
         )
         queries = None if query is None else Queries.encode(query, n_rows)
         if to_square and feature_kind(estimator).squared:
-            kept = columns.kept(estimator)
-            check_squares(features, weight.sum(), seen_columns(estimator)[kept])
+            names = seen_columns(estimator)[columns.kept(estimator)]
+            inputs.check_squares(features, weight.sum(), names)
         convention, made_by = ScoreConvention.of_classes(classes), {"estimator": estimator}
         rows = cls(features, labels, classes, groups, weight, queries, **made_by, passed=X)
         rows = rows.spread().counted()
@@ -294,7 +288,7 @@ class TrainingData:
             return None
         if X is None or y is None:
             raise ValueError("validation rows need X_val and y_val, both of them.")
-        check_same_rows(**given)
+        inputs.check_same_rows(**given)
         names = "X_val", "y_val", "sensitive_features_val"
         rows = self._other_rows(X, y, sensitive_features, *names)
         groups, n_rows = rows.groups, len(rows.y)
@@ -316,7 +310,7 @@ class TrainingData:
         rows = replace(
             rows,
             constraint_data=self.constraint_data if groups is None else None,
-            sample_weight=check_weight("sample_weight_val", sample_weight, n_rows),
+            sample_weight=inputs.check_weight("sample_weight_val", sample_weight, n_rows),
             query=None if query is None else Queries.encode(query, n_rows, rows="X_val"),
         )
         return rows.spread().counted()

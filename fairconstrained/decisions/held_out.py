@@ -65,8 +65,7 @@ class HeldOut:
                     parts.append(fixed.build_known(model, unseen, unconstrained))
                     before.append(_asked(part, fixed.claims_on(seen, part.term.n_rows)))
                     claims.append(_asked(part, fixed.claims_on(unseen, parts[-1].term.n_rows)))
-        sizes = held_out.n_rows, training.n_rows
-        return cls(tuple(parts), tuple(claims), tuple(before), *sizes)
+        return cls(tuple(parts), tuple(claims), tuple(before), held_out.n_rows, training.n_rows)
 
     @property
     def complete(self) -> bool:
@@ -103,15 +102,17 @@ class HeldOut:
         limits = (claim.excess(s) + deviations * claim.deviation(s) for claim, s in scored)
         return max(limits, default=-np.inf)
 
-    def constants(self, decision: bool) -> Array | None:
-        """Return the left-hand sides less b for constant predictions, None if they are not known.
+    def constants(self, part: CompositeFunction, w: Array) -> Array:
+        """Return the left-hand sides less b for a model that predicts the same class for every row.
 
-        Error rates of constant predictions depend on the population.
+        They are infinite where they are not known: error rates of constant predictions depend on
+        the population.
         """
+        (scores,) = scores_of([part], w)
+        decision = bool((scores.range[0] if isinstance(scores, ShardedScores) else scores[0]) > 0.0)
         claims = [claim for part in self.training for claim in part]
-        if not all(claim.of_decisions for claim in claims):
-            return None
-        return np.array([claim.at_constant(decision) for claim in claims])
+        known = all(claim.of_decisions for claim in claims)
+        return np.array([claim.at_constant(decision) if known else np.inf for claim in claims])
 
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:
@@ -143,12 +144,6 @@ def _scored(
     """Yield all claims with the scores of their rows; the last parts may have none."""
     for scores, some in zip(scores_of(parts[: len(claims)], w), claims, strict=True):
         yield from (claim.given(scores) for claim in some)
-
-
-def predicts_positive(part: CompositeFunction, w: Array) -> bool:
-    """Return whether a model that predicts the same class for every row predicts the positive."""
-    (scores,) = scores_of([part], w)
-    return bool((scores.range[0] if isinstance(scores, ShardedScores) else scores[0]) > 0.0)
 
 
 def hold_out(

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, ndtr
+from scipy.special import ndtr
+from sklearn.linear_model import LogisticRegression
 
 from fairconstrained.constraints.parity import Precisions
 from fairconstrained.functions.base import Indicator
@@ -21,15 +22,13 @@ from fairconstrained.utils.arrays import ROUNDING, Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels
-# The regression takes so many steps at most, and ends when no probability changes by more.
-_NEWTON_STEPS, _STILL = 100, 1e-6
+_TOL = 1e-6  # of the regression that gives the probabilities of labels
 
 _N_POINTS = 1001  # at which distributions are summed
 _FAR = 6.0  # standard deviations, beyond which they are 0 or 1
 _LEAST = 1e-9  # of a standard deviation
 
 
-@dataclass(frozen=True, eq=False)
 class SoftLabels:
     r"""The rows of a fit with the probability of the favourable label.
 
@@ -41,43 +40,28 @@ class SoftLabels:
 
     and are more rows. It is the expectation of the rate over labels drawn with these probabilities.
 
+    The probabilities p are those of a logistic regression on the `scores` of a model that was
+    fitted without constraints, with an intercept for every group, which is shrunk: labels of few
+    rows change it little. `y` are the labels, -1 or +1; `codes` are -1 where the group of a row is
+    not known.
+
     Examples
     --------
     >>> import numpy as np
     >>> from fairconstrained.decisions.new_rows import SoftLabels
     >>> y, groups = np.array([1.0, -1.0, 1.0, -1.0]), np.array([0, 0, 1, 1])
-    >>> labels = SoftLabels.of(np.array([2.0, -2.0, 1.0, -1.0]), y, groups, np.ones(4))
+    >>> labels = SoftLabels(np.array([2.0, -2.0, 1.0, -1.0]), y, groups, np.ones(4))
     >>> labels.probability.round(2)
     array([0.88, 0.12, 0.73, 0.27])
     """
 
-    y: Array  # the labels, -1 or +1, (n_rows,)
-    codes: Array  # the groups; -1 where a row's group is not known, (n_rows,)
-    weight: Array  # the weights v, (n_rows,)
-    probability: Array  # p, the probability of the label +1, (n_rows,)
-
-    @classmethod
-    def of(cls, scores: Array, y: Array, codes: Array, weight: Array) -> "SoftLabels":
-        """Return soft labels from the scores of a model that was fitted without constraints.
-
-        The probabilities are those of a logistic regression on the scores with an intercept for
-        every group, which is shrunk: labels of few rows change it little. For `y`, `codes` and
-        `weight` see the class.
-        """
-        X, counted = np.column_stack([scores, np.ones(len(y))]), weight / weight.mean()
-        places, n_groups = codes + 1, int(codes.max()) + 2
-        w, p = np.zeros(2 + n_groups), np.zeros(len(y))
-        for _ in range(_NEWTON_STEPS):
-            before, p = p, expit(X @ w[:2] + w[2:][places])
-            if np.abs(p - before).max() <= _STILL:
-                break
-            errors, bends = counted * (p - (y > 0.0)), counted * p * (1.0 - p)
-            each = np.array([errors, *(bends * X.T), bends])
-            slope, *mixed, sizes = (np.bincount(places, part, n_groups) for part in each)
-            shared = (X.T * bends) @ X
-            curvature = np.block([[shared, np.array(mixed)], [np.transpose(mixed), np.diag(sizes)]])
-            w = w - np.linalg.solve(curvature + np.eye(len(w)), np.append(errors @ X, slope) + w)
-        return cls(y, codes, weight, p)
+    def __init__(self, scores: Array, y: Array, codes: Array, weight: Array):
+        self.y, self.codes, self.weight = y, codes, weight
+        shared = np.column_stack([scores, np.ones(len(y))])
+        X = sp.csr_array(sp.hstack([sp.csr_array(shared), _members(codes)]))
+        model = LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=_TOL)
+        model.fit(X, y > 0.0, weight / weight.mean())
+        self.probability = model.predict_proba(X)[:, 1]  # p, of the label +1
 
     def constraints(self, problem: Problem) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, with soft labels.

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.decisions.held_out import HeldOut, predicts_positive, scores_of
+from fairconstrained.decisions.held_out import HeldOut, scores_of
 from fairconstrained.decisions.search import LOOSEN, DecisionSearch, DecisionTask
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.exceptions import ConstantDecisionWarning, warn
@@ -144,7 +144,7 @@ def search_with_confidence(
     plain = task.search()
     accepted, tested, needed = [], 0, None
     if held_out.complete:
-        margins = Margins.of(held_out, problem, plain.w, delta)
+        margins = Margins(held_out, problem, plain.w, delta)
         for model in _safer_models(task, held_out, plain, margins, delta):
             tested += 1
             if not held_out.accepted(model.w, delta):
@@ -156,8 +156,7 @@ def search_with_confidence(
     if accepted:
         bounds = held_out.limits(best.w, delta)
     else:
-        stated = held_out.constants(predicts_positive(problem.constraints[0], best.w))
-        bounds = np.full(len(held_out.names), np.inf) if stated is None else stated
+        bounds = held_out.constants(problem.constraints[0], best.w)
     certificate = Certificate(
         confidence=confidence,
         certified=bool(np.all(at_most(bounds))),
@@ -173,23 +172,14 @@ def search_with_confidence(
     return replace(best, data_passes=passes), certificate
 
 
-@dataclass(frozen=True, eq=False)
 class Margins:
-    """How far below their bounds candidates are fitted."""
+    """How far below their bounds candidates are fitted, at the rates of a model w.
 
-    width: Array  # the distance between a gap found and the limit of the test, (n_constraints,)
-    # the standard deviation of the gap on the held-out rows given that on the training rows,
-    # (n_constraints,)
-    noise: Array
-    room: Array  # the distance between equal rates and the bound, (n_constraints,)
+    The rates are those on the training rows. `delta` is the error of the test. Further constraints
+    of the problem, without statements, have no margins.
+    """
 
-    @classmethod
-    def of(cls, held_out: HeldOut, problem: Problem, w: Array, delta: float) -> "Margins":
-        """Return the margins at the rates of the model w on the training rows.
-
-        `delta` is the error of the test. Further constraints of the problem, without statements,
-        have no margins.
-        """
+    def __init__(self, held_out: HeldOut, problem: Problem, w: Array, delta: float):
         parts, table = problem.constraints, [np.zeros((0, 3))]
         each = zip(parts, scores_of(parts, w), held_out.training, held_out.claims, strict=False)
         for part, scores, training, claims in each:
@@ -205,7 +195,10 @@ class Margins:
                 rows = [(width.max(), noise.max(), room.min())] * part.term.n_outputs
             table.append(np.reshape(rows, (-1, 3)))
         untested = problem.n_constraints - sum(map(len, table))  # limits of the search
-        return cls(*np.concatenate([*table, np.zeros((untested, 3))]).T)
+        # Of every constraint: the distance between a gap found and the limit of the test, the
+        # standard deviation of the gap on the held-out rows given that on the training rows, and
+        # the distance between equal rates and the bound.
+        self.width, self.noise, self.room = np.concatenate([*table, np.zeros((untested, 3))]).T
 
     def shifts(self, deviations: float) -> Array:
         """Return the margins at which each gap is accepted up to so many standard deviations.

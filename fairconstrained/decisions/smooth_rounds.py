@@ -17,7 +17,6 @@ from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, counts_predictions
 from fairconstrained.terms.ordered_pairs import as_csr
@@ -120,8 +119,7 @@ class SmoothRounds:
         width *= max(self.last.spread, _LEAST)
         # its outputs are the objective's parts and the smooth constraints
         parts = tuple(steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts)
-        whole = self.search.problem
-        problem = replace(whole, objective=CompositeFunction(), constraints=parts)
+        problem = replace(self.search.problem, objective=CompositeFunction(), constraints=parts)
         at = problem.at(self.last.w).with_scores(self.last.scores)
         shift, x = self._shift(at), self.there @ self.last.w
         root = self._root(at, shift)
@@ -249,14 +247,9 @@ def _smooth(part: CompositeFunction, weights: Array) -> CompositeFunction:
 
 def steeper_part(part: CompositeFunction, factor: float) -> CompositeFunction:
     """Return rates with their surrogate's scale divided by a factor; other functions unchanged."""
-    return replace(part, term=_steeper(part.term, factor))
-
-
-def _steeper(term: Any, factor: float) -> Term:
-    """Return a term with a surrogate that is steeper; others unchanged."""
+    term: Any = part.term
     if isinstance(term, ByClass) and term.zero_one().counts_predictions:
-        return replace(term, sharpness=factor * term.sharpness)
-    function = getattr(term, "function", None)
-    if isinstance(function, Surrogate):
-        term = replace(term, function=function.steeper(factor))
-    return term
+        return replace(part, term=replace(term, sharpness=factor * term.sharpness))
+    if isinstance(getattr(term, "function", None), Surrogate):
+        return replace(part, term=replace(term, function=term.function.steeper(factor)))
+    return part

@@ -75,49 +75,38 @@ class Choices:
         return len(self.thresholds)
 
 
-@dataclass(frozen=True, eq=False)
 class ThresholdChoices:
-    """All choices, and the constraints on the rates that they add up to."""
+    """All choices of the thresholds of a problem, and the constraints on the rates they add up to.
 
-    groups: tuple[Choices, ...]  # one entry for every threshold
-    parts: tuple[Any, ...]  # the constraints, whose cells follow each other
+    The model of the problem is a :class:`~fairconstrained.models.trees.ThresholdModel`. The limits
+    are the thresholds that select no row and all rows; `fixed` thresholds are given. A constraint
+    that is not a function of the decisions raises a ValueError.
+    """
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         problem: Problem,
         y: Array,
         sample_weight: Array,
         limits: tuple[float, float],
         fixed: Mapping[int, float],
-    ) -> "ThresholdChoices":
-        """Return the choices of the thresholds of a problem.
-
-        Its model is a :class:`~fairconstrained.models.trees.ThresholdModel`. The limits are the
-        thresholds that select no row and all rows; `fixed` thresholds are given. A constraint that
-        is not a function of the decisions raises a ValueError.
-        """
+    ):
         model = problem.objective.model
         assert isinstance(model, ThresholdModel)
-        parts: tuple[Any, ...] = tuple(_counted(part, model) for part in problem.constraints)
-        terms = [correct_predictions(y, sample_weight), *(part.term for part in parts)]
+        # the constraints, whose cells follow each other
+        self.parts: list[Any] = [_counted(part, model) for part in problem.constraints]
+        # the first cell of every constraint, and the number of cells
+        self.ends = np.cumsum([0, *(part.term.n_statistics for part in self.parts)])
+        self.n_cells = int(self.ends[-1])
+        terms = [correct_predictions(y, sample_weight), *(part.term for part in self.parts)]
         cells = sp.csc_array(sp.vstack([as_csr(term.cells) for term in terms]))
-        scores, codes, groups = model.given[model.rows], model.codes[model.rows], []
+        scores, codes = model.given[model.rows], model.codes[model.rows]
+        self.groups: list[Choices] = []  # one entry for every threshold
         for k in range(model.n_thresholds):
             rows = np.flatnonzero(codes == k)
-            at = _between(np.sort(scores[rows])[::-1], limits)
-            groups.append(_choices(scores[rows], cells[:, rows], [fixed[k]] if k in fixed else at))
-        return cls(tuple(groups), parts)
-
-    @cached_property
-    def ends(self) -> Array:
-        """The first cell of every constraint, and the number of cells."""
-        return np.cumsum([0, *(part.term.n_statistics for part in self.parts)])
-
-    @property
-    def n_cells(self) -> int:
-        """The number of cells."""
-        return int(self.ends[-1])
+            falling = np.sort(scores[rows])[::-1]
+            at = [fixed[k]] if k in fixed else _between(falling, limits)
+            self.groups.append(_choices(scores[rows], cells[:, rows], at))
 
     @cached_property
     def bands(self) -> tuple[Band, ...] | None:

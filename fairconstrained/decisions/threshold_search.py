@@ -96,7 +96,7 @@ class ThresholdTask:
     def choices(self) -> ThresholdChoices:
         """The decisions that thresholds can make."""
         rows = self.problem, self.y, self.sample_weight
-        return ThresholdChoices.of(*rows, self.limits, self.fixed)
+        return ThresholdChoices(*rows, self.limits, self.fixed)
 
 
 def _constrained(

@@ -112,8 +112,7 @@ class TreeScores(FairEstimator):
         domain: Domain = WholeSpace()
         if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
             penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
-        objective = loss_part(self, model, data).add(Leading(penalty, n))
-        return Problem(objective, domain=domain)
+        return Problem(loss_part(self, model, data).add(Leading(penalty, n)), domain=domain)
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values, and what is counted in its trees."""
@@ -177,8 +176,7 @@ class TreeScores(FairEstimator):
         if not isinstance(result.solver, BoostedTrees):
             return super()._decided(fit, result)
         data, w = fit.data, result.w[: fit.model.n_parameters]
-        task = DecisionTask(fit.problem, result, data.y, data.loss_weight, w)
-        return task.without_search(), None
+        return DecisionTask(fit.problem, result, data.y, data.loss_weight, w).without_search(), None
 
     def to_lightgbm(self) -> Any:
         """Return the fitted trees as a LightGBM model that does not need this library.

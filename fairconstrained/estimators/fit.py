@@ -6,7 +6,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import islice
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -206,8 +206,7 @@ class Fit:
     def solve(self, problem: Problem | None = None, **options: Any) -> Solved:
         """Return the solution of a problem with the same variables, and the evaluation there."""
         problem = self.problem if problem is None else problem
-        trained = self.estimator._train(problem, self, **options)
-        return cast("Solved", trained)
+        return self.estimator._train(problem, self, **options)
 
     def decision_task(self, result: Result) -> DecisionTask:
         """Return what a search on decisions starts from; the model without constraints is near."""
@@ -237,7 +236,7 @@ class Fit:
         if data.y.min() == data.y.max() or not new_rows.has_few_rows(problem):
             return ()
         scores, _ = self.unconstrained.on(self.model)(data, None)
-        labels = new_rows.SoftLabels.of(scores, data.y, groups.codes, data.sample_weight)
+        labels = new_rows.SoftLabels(scores, data.y, groups.codes, data.sample_weight)
         return labels.constraints(problem)
 
     def enforced(
@@ -339,7 +338,7 @@ class Fit:
                 problem = self.problem_on(self.data, problem.objective.penalty)
         attributes = {
             **self.attributes(solution.result.w),
-            **measures(problem, solution, like, on_loss=self.estimator.goal == "fairness"),
+            **measures(problem, solution, like),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
             "constraint_choices_": rows.choices(

@@ -45,6 +45,14 @@ _COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
 }
 
 
+def linear_scores(estimator: Any, features: Features) -> Array:
+    """Return the scores of rows with the features that a fitted linear model uses."""
+    coef, intercept = coefficients(estimator), getattr(estimator, "intercept_", None)
+    coef = np.atleast_2d(coef)[:, SensitiveColumns.of(estimator).kept(estimator)]
+    model = LinearModel(features, n_outputs=len(coef), fit_intercept=intercept is not None)
+    return finite_scores(model, np.append(coef, [] if intercept is None else intercept))
+
+
 class LinearScores(FairEstimator):
     """Estimators whose scores may be linear, with coefficients of their own for every group."""
 
@@ -131,8 +139,7 @@ class LinearScores(FairEstimator):
         coef, intercept = feature_map.unfold(*shown)
         return model.variables(coef, intercept) if coef.size == model.n_coefficients else None
 
-    def _raw_scores(self, features: Features) -> Array:
-        return linear_scores(self, features)
+    _raw_scores = linear_scores
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -224,14 +231,6 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
         plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32) if several else self.n_iter_
         moved = getattr(self, "score_threshold_", 0.0) != 0.0  # several classes have no threshold
         return _cut_elsewhere(plain, self) if moved else plain
-
-
-def linear_scores(estimator: Any, features: Features) -> Array:
-    """Return the scores of rows with the features that a fitted linear model uses."""
-    coef, intercept = coefficients(estimator), getattr(estimator, "intercept_", None)
-    coef = np.atleast_2d(coef)[:, SensitiveColumns.of(estimator).kept(estimator)]
-    model = LinearModel(features, n_outputs=len(coef), fit_intercept=intercept is not None)
-    return finite_scores(model, np.append(coef, [] if intercept is None else intercept))
 
 
 def with_feature_map(estimator: Any, data: TrainingData) -> TrainingData:

@@ -239,9 +239,8 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         solver.check(trained)
         choice = None
         if others is not None:
-            patience = self.n_iter_no_change
             choice = training.BestOnValidation(
-                trained, others.uncounted(), solver.tol, patience, callback
+                trained, others.uncounted(), solver.tol, self.n_iter_no_change, callback
             )
         if warm is not None:
             multipliers = warm.multipliers
@@ -285,7 +284,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         return replace(search, w=lift(search.w)), certificate
 
     def _scores(self, X: MatrixLike) -> Array:
-        scores = super()._scores(X)
+        scores = super()._scores(X)  # raises an error before a fit
         return ScoreConvention.of(self).shown(scores)
 
     def to_torch(self) -> Module:

@@ -19,7 +19,6 @@ from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.functions.surrogates import SURROGATES, Stretched, Surrogate
 from fairconstrained.models import LinearModel
-from fairconstrained.models.feature_scale import Features
 from fairconstrained.problem import CompositeFunction, Problem
 from fairconstrained.terms.classes import class_losses
 from fairconstrained.utils import execution
@@ -150,9 +149,12 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             function = self._function()
             data = TrainingData.check(self, X, y, None, sample_weight)
             self.classes_, labels = data.classes, data.class_positions
-            bounds = self._bounds(function)
+            names, first = self.classes_.tolist(), 0
+            if self.priority is not None:
+                first = class_position("priority", self.priority, names)
+            bounds = self._bounds(function, names, first)
             with execution.limited_threads(data.X):
-                problem = self._problem(data, function, bounds)
+                problem = self._problem(data, function, bounds, first)
                 model = problem.objective.model
                 assert isinstance(model, LinearModel)
 
@@ -165,14 +167,14 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
                 result, at = self._minimize(
                     problem, passed, attributes, self._train, variables=start
                 )
-                measured = measures(problem, Solution(result), at, on_loss=False)
+                measured = measures(problem, Solution(result), at)
                 n, scores = len(bounds), model.forward(result.w)[0]
                 losses = class_losses(function, labels, data.sample_weight, [*range(n)], [0.0] * n)
             del measured["gap_"], measured["decision_gap_"]  # bounds are on losses
             measured |= {
                 "class_losses_": losses.value(scores),
                 "class_errors_": losses.zero_one().value(scores),
-                "priority_": self.classes_[self._priority()],
+                "priority_": self.classes_[first],
                 "kappa_": bounds,
                 "optimality_gap_reason_": "no method is known for bounds on the losses of classes",
             }
@@ -197,36 +199,31 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             )
         return function
 
-    def _priority(self) -> int:
-        return 0 if self.priority is None else self._position("priority", self.priority)
-
-    def _position(self, argument: str, label: object) -> int:
-        return class_position(argument, label, self.classes_.tolist())
-
-    def _bounds(self, function: ScalarFunction) -> Array:
+    def _bounds(self, function: ScalarFunction, names: list[Any], priority: int) -> Array:
         """Return kappa_k, infinite for the priority class and classes that have none."""
-        n, priority = len(self.classes_), self._priority()
-        bounds = np.full(n, np.inf)
+        bounds = np.full(len(names), np.inf)
         if isinstance(self.kappa, Mapping):
             for label, kappa in self.kappa.items():
                 name = f"kappa[{label!r}]"
                 validate_parameter_constraints(
                     {name: [POSITIVE]}, {name: kappa}, type(self).__name__
                 )
-                bounds[self._position("kappa", label)] = kappa
+                bounds[class_position("kappa", label, names)] = kappa
             if np.isfinite(bounds[priority]):
                 raise ValueError(
-                    f"kappa has a bound for the class {self.classes_.tolist()[priority]!r}, the "
+                    f"kappa has a bound for the class {names[priority]!r}, the "
                     "priority class: its loss is minimised, bounds are for the others."
                 )
         else:
-            guessing = float(function.value(np.zeros(1))[0]) * (n - 1)
+            guessing = float(function.value(np.zeros(1))[0]) * (len(names) - 1)
             bounds[:] = guessing if self.kappa is None else self.kappa
             bounds[priority] = np.inf
         return bounds
 
-    def _problem(self, data: TrainingData, function: ScalarFunction, bounds: Array) -> Problem:
-        labels, weight, first = data.class_positions, data.sample_weight, self._priority()
+    def _problem(
+        self, data: TrainingData, function: ScalarFunction, bounds: Array, first: int
+    ) -> Problem:
+        labels, weight = data.class_positions, data.sample_weight
         if first not in labels:
             raise ValueError(
                 f"priority: all rows of the class {self.classes_.tolist()[first]!r} have weight "
@@ -256,5 +253,4 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         scores = super()._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def _raw_scores(self, features: Features) -> Array:
-        return linear_scores(self, features)
+    _raw_scores = linear_scores

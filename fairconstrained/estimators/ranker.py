@@ -12,7 +12,7 @@ from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_labels, check_same_rows, known_labels
 from fairconstrained.data.labels import given_queries
-from fairconstrained.data.sensitive_columns import FeatureKind
+from fairconstrained.data.sensitive_columns import FeatureKind, feature_kind
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.fit import Fit
@@ -171,7 +171,6 @@ class FairRanker(TreeScores):
     enforce: ClassVar[str] = "score"
     bound: ClassVar[bool] = True  # type: ignore[misc]
     confidence: ClassVar[float | None] = None
-    holdout: ClassVar[float | str] = "auto"
     class_weight: ClassVar[None] = None
     threshold: ClassVar[None] = None
     surrogate: ClassVar[str] = "sigmoid"
@@ -194,7 +193,7 @@ class FairRanker(TreeScores):
     @property
     def feature_kind(self) -> FeatureKind:
         """What it accepts as features, for developers."""
-        return ranker_model(self.model).feature_kind
+        return feature_kind(ranker_model(self.model))
 
     @property
     def module_(self) -> Module:

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from fairconstrained.data.sensitive_columns import FeatureKind
 from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.linear import LinearScores
 from fairconstrained.estimators.network_training import NetworkScores
@@ -20,11 +19,6 @@ class RankerModel(Parametrized, ABC):
 
     Subclasses hold parameters only; their names are in `MODELS`.
     """
-
-    @property
-    def feature_kind(self) -> FeatureKind:
-        """What is accepted as features: finite numbers, dense or sparse."""
-        return FeatureKind()
 
     @abstractmethod
     def kind(self, ranker: Any) -> type[Any]:

@@ -275,8 +275,7 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
 def warn_of_unused_kappa(estimator: Any) -> None:
     """Warn if another kappa than the default is given and no constraint uses it."""
     kappa = estimator.kappa
-    kind: Any = library_class(estimator)
-    if kappa is None or kappa == kind.kappa:
+    if kappa is None or kappa == library_class(estimator).kappa:
         return
     constraints = resolve_constraints(estimator.constraint)
     goal = getattr(estimator, "goal", "accuracy")

@@ -18,30 +18,17 @@ from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.data.validation import TrainingData
-from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator
+from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, threshold_fit
 from fairconstrained.estimators.rows import warn_of_unused_kappa
-from fairconstrained.estimators.threshold_fit import (
-    ThresholdFit,
-    check_threshold_options,
-    has_own_columns,
-    routed_params,
-)
 from fairconstrained.estimators.thresholds import ThresholdPredictions
+from fairconstrained.utils import execution
 from fairconstrained.utils.arrays import ArrayLike, MatrixLike
-from fairconstrained.utils.execution import (
-    CallbackSupportMixin,
-    FitTasks,
-    all_or_nothing,
-    fitted_attributes,
-    with_callbacks,
-    with_splitter,
-)
 from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of
 
 
 @dataclass(eq=False, repr=False)
 class FairThresholds(
-    CallbackSupportMixin,
+    execution.CallbackSupportMixin,
     ThresholdPredictions,
     ConstraintParameters,
     MetaEstimatorMixin,
@@ -254,7 +241,7 @@ class FairThresholds(
     n_jobs: Jobs = None
     random_state: Seed = None
 
-    @with_callbacks
+    @execution.with_callbacks
     def fit(
         self,
         X: MatrixLike,
@@ -296,13 +283,13 @@ class FairThresholds(
             If an argument is not valid, groups are missing, or the constraint does not bound
             decisions.
         """
-        with all_or_nothing(self):
+        with execution.all_or_nothing(self):
             if "constraint_data" in fit_params:
                 raise ValueError(
                     "constraint_data: thresholds are chosen on rows of X, whose groups they "
                     "compare. Leave it out, or fit the estimator with it and use cv='prefit'."
                 )
-            check_threshold_options(self)
+            threshold_fit.check_threshold_options(self)
             warn_of_unused_kappa(self)
             passed: dict[str, Any] = {
                 "sample_weight": sample_weight,
@@ -313,15 +300,15 @@ class FairThresholds(
             positions = np.arange(_num_samples(seen))
             groups = with_strata(sensitive_features, control_features)
             data = TrainingData.check(self, X, y, groups, sample_weight, features=positions)
-            if sensitive_features is None and not has_own_columns(self.estimator):
+            if sensitive_features is None and not threshold_fit.has_own_columns(self.estimator):
                 passed["sensitive_features"] = SensitiveColumns.of(self).groups(self, X)
-            params = routed_params(self, fit_params, **passed)
-            tasks = FitTasks(self, (X, y, sample_weight))
-            fit = ThresholdFit(self, seen, column_or_1d(y), data, params, tasks)
+            params = threshold_fit.routed_params(self, fit_params, **passed)
+            tasks = execution.FitTasks(self, (X, y, sample_weight))
+            fit = threshold_fit.ThresholdFit(self, seen, column_or_1d(y), data, params, tasks)
             with tasks.task("thresholds"):
                 chosen = fit.chosen()
             fit.store(*chosen)
-            tasks.close(partial(fitted_attributes, self))
+            tasks.close(partial(execution.fitted_attributes, self))
         return self
 
     def score(
@@ -357,7 +344,7 @@ class FairThresholds(
     def get_metadata_routing(self) -> MetadataRouter:
         """Return what this estimator requests, and what its classifier and splitter get."""
         mapping = MethodMapping().add(caller="fit", callee="fit")
-        router = with_splitter(MetadataRouter(owner=self).add_self_request(self), self.cv)
+        router = execution.with_splitter(MetadataRouter(owner=self).add_self_request(self), self.cv)
         return router.add(estimator=self.estimator, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Tags:

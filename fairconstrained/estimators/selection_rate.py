@@ -130,8 +130,7 @@ def cut_exactly(fit: Fit, result: Result, at: Evaluation) -> tuple[Fit, Result]:
     if w.size > n:  # goal="fairness" has a variable more, the level of the constraints
         w[n] = fit.problem.uncounted().at(w[:n]).constraints.max()
     here = fit.wanted()[0].uncounted().at(w)
-    iterate = Iterate(here, result.multipliers, result.n_iter)
-    measured = Measured.of(iterate, result.solver.tol)
+    measured = Measured.of(Iterate(here, result.multipliers, result.n_iter), result.solver.tol)
     smooth = here.problem.smooth or abs(distance) > _NEAR
     shown = result.with_point(measured, _status_of(measured.kkt, result, smooth))
     figures = result.objective, result.violation, result.kkt_residual, result.n_iter

@@ -1,6 +1,6 @@
 """The solution of a fit: its attributes, whether its bound was met, and warnings."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, cast
@@ -8,7 +8,6 @@ from typing import Any, cast
 import numpy as np
 
 from fairconstrained.bounds import NOT_ASKED_FOR, OptimalityGap
-from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
@@ -50,8 +49,9 @@ class Bound:
     text: str  # the same in words, with figures if it is not met; empty without a constraint
 
     @classmethod
-    def of_scores(cls, at: Evaluation, result: Result, *, on_loss: bool = False) -> "Bound":
-        """Return the bound on scores, which is met up to the solver's tolerance."""
+    def of_scores(cls, at: Evaluation, result: Result) -> "Bound":
+        """Return the bound on scores, or of goal="fairness" on the loss, up to the tolerance."""
+        on_loss = result.w.size > at.w.size  # the level of the constraints is a variable
         violation = result.violation if on_loss else at.violation
         return cls._of(at, violation, result.solver.tol, [] if on_loss else at.gaps)
 
@@ -98,18 +98,15 @@ def names_in_data(data: TrainingData) -> dict[str, Any]:
     return names
 
 
-def measures(
-    problem: Problem, solution: Solution, like: Evaluation | None, *, on_loss: bool
-) -> dict[str, Any]:
+def measures(problem: Problem, solution: Solution, like: Evaluation | None) -> dict[str, Any]:
     """Return the fitted attributes that report a solution."""
-    result = solution.result
-    at = like
+    result, at = solution.result, like
     if at is None or at.problem is not problem or at.w is not result.w:
         at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
     if solution.search is not None:
         bound = Bound.of_decisions(at, solution.certificate)
     else:
-        bound = Bound.of_scores(at, result, on_loss=on_loss)
+        bound = Bound.of_scores(at, result)
     return {
         "n_iter_": result.n_iter,
         "multipliers_": result.multipliers,
@@ -141,13 +138,9 @@ def warn_of_fit(fit: Any, solution: Solution, result: Result, at: Evaluation) ->
         return
     warn_of(solution.result)
     if estimator.goal == "accuracy" and not estimator.needs_queries:
-        warn_of_predictions(far_predictions(fit.constraints, data, at))
+        warn_of_predictions(far_predictions(fit, at))
         if loss.determines_intercept:
-            warn_of_equal_predictions(
-                fit.constraints,
-                lambda: at.model_pass(fit.model).distribution()[0],
-                lambda: fit.unconstrained.on(fit.model)(data, None)[0],
-            )
+            warn_of_equal_predictions(fit, at)
 
 
 def warn_of_other_solver(results: Sequence[Result]) -> None:
@@ -183,14 +176,12 @@ def warn_of(result: Result) -> None:
         warn(result.message, ConvergenceWarning)
 
 
-def far_predictions(
-    constraints: Sequence[Constraint], data: TrainingData, at: Evaluation
-) -> Excess:
+def far_predictions(fit: Any, at: Evaluation) -> Excess:
     """Return the gap of predictions that exceeds its bound on rates most, if it does so by far."""
     parts = iter(at.decided.gaps)
     pairs: list[tuple[float, float]] = []
-    for constraint in constraints:
-        for gaps, bounds in islice(parts, len(constraint.groupings(data.asked))):
+    for constraint in fit.constraints:
+        for gaps, bounds in islice(parts, len(constraint.groupings(fit.data.asked))):
             if constraint.bounds_rates:
                 pairs += zip(gaps.tolist(), bounds.tolist(), strict=True)
     return farthest(pair for pair in pairs if pair[0] > pair[1] + _FAR)
@@ -246,13 +237,13 @@ def warn_of_one_side(problem: Problem, w: Array, tol: float) -> None:
             return
 
 
-def warn_of_equal_predictions(
-    constraints: Sequence[Constraint], scores: Callable[[], Array], free: Callable[[], Array]
-) -> None:
+def warn_of_equal_predictions(fit: Any, at: Evaluation) -> None:
     """Warn if a bound on differences of scores makes all predictions equal."""
-    spans = [(constraint, constraint.usual_kappas) for constraint in constraints]
+    spans = [(constraint, constraint.usual_kappas) for constraint in fit.constraints]
     small = [(c, span) for c, span in spans if span and c.checked_kappa() < span[0]]
-    if not small or not _all_equal(scores()) or _all_equal(free()):
+    if not small or not _all_equal(at.model_pass(fit.model).distribution()[0]):
+        return
+    if _all_equal(fit.unconstrained.on(fit.model)(fit.data, None)[0]):
         return
     constraint, (low, high) = small[0]
     kind = type(constraint).__name__

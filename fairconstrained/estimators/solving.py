@@ -320,8 +320,7 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
     if part.twice_differentiable:
         hessian = ExactHessian.matrix_at(part.at(rough.w), rough.multipliers)
         state = SolverState(SQP, hessian=hessian)
-    passes = part.counter.rows / problem.n_rows
-    return solver, replace(rough, state=state, data_passes=passes)
+    return solver, replace(rough, state=state, data_passes=part.counter.rows / problem.n_rows)
 
 
 def _sample(problem: Problem) -> Problem:

@@ -135,7 +135,7 @@ class ThresholdFit:
         """Return the fitted classifier, the rows that choose thresholds, and their scores."""
         estimator, positions = self.estimator, self.given.X
         every = np.arange(len(positions))
-        if _is_prefit(estimator):
+        if isinstance(estimator.cv, str) or isinstance(estimator.estimator, FrozenEstimator):
             fitted = self._prefit()
             return fitted, every, self._scores(fitted, positions)
         if is_number(estimator.cv, Real) and not isinstance(estimator.cv, Integral):
@@ -307,8 +307,7 @@ class ThresholdFit:
         if self.held is not None:
             attributes["holdout_indices_"] = self.held.X
         set_fitted(estimator, attributes)
-        promised = certificate or search
-        promised.warn()
+        (certificate or search).warn()
         if certificate is None and search.met and bound.met is False:
             warn(
                 f"{type(estimator).__name__}: the thresholds meet the bound on the rows that chose "
@@ -330,16 +329,9 @@ def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
     return constraints
 
 
-def _is_prefit(estimator: Any) -> bool:
-    """Return whether the classifier is used as it is: cv="prefit", or a frozen one."""
-    named = isinstance(estimator.cv, str) and estimator.cv == "prefit"
-    return named or isinstance(estimator.estimator, FrozenEstimator)
-
-
 def check_threshold_options(estimator: Any) -> None:
     """Check the options that nothing else looks at; errors name the argument and what is valid."""
-    named = isinstance(estimator.cv, str) and estimator.cv == "prefit"
-    needed = "predict" if named else "fit"
+    needed = "predict" if isinstance(estimator.cv, str) else "fit"  # cv="prefit"
     if isinstance(estimator.estimator, type) or not hasattr(estimator.estimator, needed):
         raise TypeError(
             f"estimator must be a classifier with {needed}, such as RandomForestClassifier(); got "

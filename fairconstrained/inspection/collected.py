@@ -208,8 +208,7 @@ def collect_predictions(
     every = {k: check_labels("y_pred", v, n_rows, rows="y_pred") for k, v in predicted.items()}
     seen = np.concatenate(list(every.values())) if labels is None else labels
     outputs = {name: Outputs.stored(each, scores.get(name), seen) for name, each in every.items()}
-    missing = groups_missing or "raise"
-    groups = Groups.encode(sensitive_features, missing=missing, probable=True)
+    groups = Groups.encode(sensitive_features, missing=groups_missing or "raise", probable=True)
     return _collected(outputs, y_true, labels, groups, sample_weight, rows="y_pred")
 
 
@@ -300,8 +299,7 @@ def overall(rows: Collected, output: Outputs) -> dict[str, float]:
         measures["balanced accuracy"] = float(recall)
         if output.probabilities is not None:
             chances = output.probabilities[labels[:, None] == np.asarray(output.classes)]
-            loss = -share @ np.log(np.maximum(chances, np.finfo(float).eps))
-            measures["log loss"] = float(loss)
+            measures["log loss"] = float(-share @ np.log(np.maximum(chances, np.finfo(float).eps)))
     elif labels is not None:
         if output.ranking is not None:
             several = labels.any() and not labels.all()

@@ -79,8 +79,7 @@ def response_of(model: Any, response_method: str = "auto") -> str:
 
 def methods_of(model: Any) -> list[str]:
     """Return the methods that a model has; its decisions are those of the last one."""
-    last = final_estimator(model)
-    by_row = getattr(last, "decided_on_", None) == "decision_margin"
+    by_row = getattr(final_estimator(model), "decided_on_", None) == "decision_margin"
     names = ["predict", "predict_proba", *([] if by_row else ["decision_function"])]
     return [*(name for name in names if hasattr(model, name)), *(["decision_margin"] * by_row)]
 

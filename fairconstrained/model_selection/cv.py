@@ -28,7 +28,6 @@ from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import is_number
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
-from fairconstrained.utils.execution import all_or_nothing, fitted_attributes, set_fitted
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
 _MEASURES = {"accuracy": "val_accuracy", "loss": "val_loss", "gap": "val_decision_gap"}
@@ -187,7 +186,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         groups = with_strata(sensitive_features, control_features)
         passed = {"sample_weight": sample_weight, "sensitive_features": groups}
         splitting = execution.splitter_params(self, params, **passed)
-        with all_or_nothing(self):
+        with execution.all_or_nothing(self):
             return self._search((X, y, sample_weight, groups), constraint_data, splitting)
 
     def _search(self, given: tuple[Any, ...], asked: Any, splitting: dict[str, Any]) -> Self:
@@ -228,8 +227,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             groups = {"sensitive_features": sensitive_features, "constraint_data": asked}
             self.best_estimator_.fit(X, y, sample_weight, **groups)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
-        set_fitted(self, fitted_attributes(self.best_estimator_))
-        progress.close(partial(fitted_attributes, self.best_estimator_))
+        execution.set_fitted(self, execution.fitted_attributes(self.best_estimator_))
+        progress.close(partial(execution.fitted_attributes, self.best_estimator_))
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:

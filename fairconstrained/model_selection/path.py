@@ -1,6 +1,5 @@
 """A path of tolerances: where its fits start, the rows on which they are measured, its models."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.interpolate import krogh_interpolate
 from sklearn.pipeline import Pipeline
 
 from fairconstrained.data.validation import TrainingData
@@ -70,12 +70,9 @@ def predicted(solved: Sequence[Point], kappa: float) -> Start | None:
         branch.append((there, result))
     if len(branch) < 2:
         return Start(last.w, last.multipliers, last.state)
-    w, multipliers = np.zeros_like(last.w), np.zeros_like(last.multipliers)
-    for there, result in branch:
-        others = [other for other, _ in branch if other != there]
-        weight = math.prod((kappa - other) / (there - other) for other in others)
-        w += weight * result.w
-        multipliers += weight * result.multipliers
+    points = [np.append(result.w, result.multipliers) for _, result in branch]
+    point = krogh_interpolate([there for there, _ in branch], points, kappa)
+    w, multipliers = np.split(point, [len(last.w)])
     return Start(w, np.maximum(multipliers, 0.0), last.state)
 
 
@@ -233,8 +230,7 @@ class FairnessPath:
     @property
     def objective_bounds(self) -> Array:
         """What no model with the same constraints has a smaller objective than."""
-        bounds: Array = self.objectives * (1.0 - self.optimality_gaps)
-        return bounds
+        return self.objectives * (1.0 - self.optimality_gaps)
 
     def __len__(self) -> int:
         """Return the number of points."""

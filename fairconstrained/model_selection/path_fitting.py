@@ -232,8 +232,7 @@ def strictest(
     strict.kappa = 0.0  # not by set_params: a subclass may name other parameters
     if estimator._stops_early:
         options["validation"] = tuple(held_out)
-    fit: Fit = strict.bind(*rows, **options, constraint_data=constraint_data, path=True)
-    return fit
+    return strict.bind(*rows, **options, constraint_data=constraint_data, path=True)
 
 
 def _check_followed(estimator: object) -> None:
@@ -328,7 +327,7 @@ def _point(fit: Fit, solution: Solution, at: Evaluation, rows: _Rows, bound: boo
     fit.store(fitted, solution, like=at)
     measures = {} if validation is None else validation.measured(result.w)
     if solution.search is None and not fit.estimator.needs_queries:
-        far = ending.far_predictions(fit.constraints, fit.data, at)
+        far = ending.far_predictions(fit, at)
     kept = fit if fitted.enforce == "decision" else None  # it may be as large as the rows
     return fitted, result, kept, training.worth(result.w, like=at), measures, far
 

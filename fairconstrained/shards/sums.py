@@ -53,13 +53,9 @@ class Shard:
 
     def __sizeof__(self) -> int:
         """Return the bytes of the arrays, which schedulers ask for."""
-        arrays = [self.atoms, self.weight]
-        if isinstance(self.X, np.ndarray):
-            arrays.append(self.X)
-        else:
-            sparse = cast("SparseMatrix", self.X)
-            arrays += [sparse.data, sparse.indices]
-        return sum(array.nbytes for array in arrays)
+        X: Any = self.X
+        of_X = [X] if isinstance(X, np.ndarray) else [X.data, X.indices]
+        return sum(array.nbytes for array in (*of_X, self.atoms, self.weight))
 
     def blocks(self) -> "Iterator[Block]":
         """Yield one or more blocks of rows: dense ones of a few thousand, sparse rows at once.
@@ -76,7 +72,10 @@ class Shard:
         columns_first = X.flags.f_contiguous and not X.flags.c_contiguous
         buffer = np.empty((X.shape[1], size) if columns_first else (size, X.shape[1]))
         buffer = buffer.T if columns_first else buffer
-        above = _with_free_memory_below(size)
+        # An allocator that returns free memory at once, as in the worker processes of dask, returns
+        # what is above the last array in use. While this one is in use, the memory below it stays:
+        # that of a block's scores, and of what is computed of them.
+        above = max([np.empty(size) for _ in range(_SPARE)], key=lambda array: array.ctypes.data)
         for start in range(0, max(self.n_rows, 1), size):
             rows = slice(start, start + size)
             features = X[rows]
@@ -90,15 +89,6 @@ class Shard:
 def joined(join: Join, parts: Iterable[Sums]) -> Sums:
     """Return the joined arrays of several parts."""
     return reduce(lambda left, right: tuple(map(join, left, right)), parts)
-
-
-def _with_free_memory_below(size: int) -> Array:
-    """Return an array that keeps the memory of a block's scores, and what is computed of them.
-
-    An allocator that returns free memory at once, as in the worker processes of dask, returns what
-    is above the last array in use. While this one is in use, the memory below it stays.
-    """
-    return max([np.empty(size) for _ in range(_SPARE)], key=lambda array: array.ctypes.data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,7 +197,10 @@ def in_one_round(term: Term, n_features: int) -> bool:
 def statistics(block: Block, scores: Array, requests: Sequence[tuple[Term, Array, bool]]) -> Sums:
     """Return a block's part of the statistics of terms, and of the Jacobians of some."""
     parts: list[Array | slice] = []
-    dense = [wanted and _of_few_cells(term) for term, _, wanted in requests]
+    dense = [  # derivatives in the scores are dense rows: of averages over few cells
+        wanted and isinstance(term, CellMeans) and term.n_statistics <= _MANY_STATISTICS
+        for term, _, wanted in requests
+    ]
     sizes = [term.n_statistics * few for (term, *_), few in zip(requests, dense, strict=True)]
     slopes, end = np.empty((sum(sizes), len(scores))), 0
     for (term, auxiliary, wanted), few in zip(requests, dense, strict=True):
@@ -221,11 +214,6 @@ def statistics(block: Block, scores: Array, requests: Sequence[tuple[Term, Array
             parts.append(statistics_of(term, block, scores, auxiliary))
     gradients = block.gradient(slopes)  # one product for all of them
     return tuple(gradients[part] if isinstance(part, slice) else part for part in parts)
-
-
-def _of_few_cells(term: Term) -> bool:
-    """Return whether derivatives in the scores are dense rows: of averages over few cells."""
-    return isinstance(term, CellMeans) and term.n_statistics <= _MANY_STATISTICS
 
 
 @lru_cache(64)  # of the terms of the last problems

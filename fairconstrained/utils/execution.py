@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 from types import FrameType
@@ -32,10 +32,7 @@ _OF_CALLBACKS = ("_callback", "_skl_callback")  # scikit-learn ends its callback
 _SMALL = 1 << 24  # with fewer multiplications than this, threads cost more than they gain
 
 
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    """Return the controller of the libraries that are loaded: finding them takes milliseconds."""
-    return ThreadpoolController()
+_controller = cache(ThreadpoolController)  # finding the libraries takes milliseconds
 
 
 def limited_threads(X: object) -> AbstractContextManager[object]:
@@ -46,10 +43,7 @@ def limited_threads(X: object) -> AbstractContextManager[object]:
     shape = () if hasattr(X, "nnz") else getattr(X, "shape", ())
     counted = all(isinstance(size, int) for size in shape)  # dask does not know its rows
     many = counted and math.prod(shape) > _SMALL
-    context: AbstractContextManager[object] = _controller().limit(
-        limits=None if many else 1, user_api="blas"
-    )
-    return context
+    return _controller().limit(limits=None if many else 1, user_api="blas")
 
 
 _FEW_ROWS = 100_000

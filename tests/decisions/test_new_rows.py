@@ -290,7 +290,7 @@ def bound(X, y, groups):
 
 def labels_of(fit):
     scores, _ = fit.unconstrained.on(fit.model)(fit.data, None)
-    return SoftLabels.of(scores, fit.data.y, fit.data.groups.codes, fit.data.sample_weight)
+    return SoftLabels(scores, fit.data.y, fit.data.groups.codes, fit.data.sample_weight)
 
 
 def test_a_soft_rate_is_the_expectation_over_labels():
