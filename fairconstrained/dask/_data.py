@@ -1,6 +1,7 @@
 """Collections of dask: partitions that go together, training data of them, lazy predictions."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import repeat
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from fairconstrained.constraints import Constraint
@@ -21,13 +23,14 @@ from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import claims_on_all, expected_share
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.thresholds import score_threshold
-from fairconstrained.models.feature_scale import FeatureScale, Moments
+from fairconstrained.models.feature_scale import Moments
 from fairconstrained.problem import Problem
 from fairconstrained.shards.model import ShardedData
 from fairconstrained.shards.sums import AtomRows
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.arrays import Array
 
+MOST_COLLECTED = 20_000  # rows: so few are copied to this process, where fits are exact and quick
 Collection = Any  # a dask array, dataframe or series: dask is imported when it is needed
 
 
@@ -232,28 +235,44 @@ def atom_data(estimator: Any, table: AtomTable, totals: Sequence[_rows.Totals]) 
     )
 
 
-def sharded_data(
-    data: TrainingData,
-    table: AtomTable,
-    part: Part,
-    workers: Workers,
-    scale: FeatureScale | None = None,
-) -> ShardedData:
+def check_rows_are_left(data: TrainingData, part: Part) -> None:
+    """Raise a ValueError if a part, which was drawn from partitions, has no rows."""
+    if not any(each.moments for each in part[1]):
+        raise ValueError(
+            f"holdout: of {data.n_rows} rows none are left for training, or none are held out. "
+            "Give more rows, or leave confidence at None."
+        )
+
+
+def collected_data(
+    data: TrainingData, table: AtomTable, part: Part, workers: Workers
+) -> TrainingData:
+    """Return the rows of some prepared partitions in this process, in their order.
+
+    `data` has one row per atom of all partitions.
+    """
+    check_rows_are_left(data, part)
+    prepared, positions = workers.gather(part[0]), table.positions
+    atoms = [places[each.atoms] for each, places in zip(prepared, positions, strict=True)]
+    features = [each.X for each in prepared if len(each.sample_weight)]
+    X = sp.vstack(features, "csr") if sp.issparse(features[0]) else np.concatenate(features)
+    weight = np.concatenate([each.sample_weight for each in prepared])
+    rows = data.take(np.concatenate(atoms))
+    no_atoms: Any = {"counts": None, "squares": None, "positions": None}
+    return replace(rows, X=X, sample_weight=weight, **no_atoms)
+
+
+def sharded_data(data: TrainingData, table: AtomTable, part: Part, workers: Workers) -> ShardedData:
     """Return the training data of the rows of some prepared partitions.
 
-    `data` has one row per atom of all partitions. Without feature scales, those of these rows are
-    taken.
+    `data` has one row per atom of all partitions.
     """
+    check_rows_are_left(data, part)
     totals, factors = part[1], np.ones(len(data.classes))
     if data.class_weight is not None:
         factors = data.class_weight
     in_loss = dict(zip(data.classes.tolist(), factors.tolist(), strict=True))
     moments = [sums.times(in_loss[k]) for each in totals for k, sums in each.moments.items()]
-    if not moments:
-        raise ValueError(
-            f"holdout: of {data.n_rows} rows none are left for training, or none are held out. "
-            "Give more rows, or leave confidence at None."
-        )
     sums = table.added(totals)
     present = np.flatnonzero(sums["counts"])
     places, sums = np.full(len(sums), -1), sums.iloc[present]
@@ -263,10 +282,7 @@ def sharded_data(
     shards = workers.shards(part, positions)
     whole = Moments.merged(moments)
     factors = (data.loss_weight / data.sample_weight)[present] / whole.weight
-    if scale is None:
-        scale = whole.scale(
-            lambda values: shards.total(_rows.shares_of_others, (), factors, values)[0]
-        )
+    scale = whole.scale(lambda values: shards.total(_rows.shares_of_others, (), factors, values)[0])
     return ShardedData.of(
         data,
         present,

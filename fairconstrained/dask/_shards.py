@@ -91,7 +91,10 @@ class Workers:
 
     def map(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return ``function(*row)`` of every row of arguments, perhaps delayed ones or futures."""
-        futures = self._futures(function, rows)
+        return self.gather(self._futures(function, rows))
+
+    def gather(self, futures: list[Any]) -> list[Any]:
+        """Return the results of tasks."""
         return futures if self.client is None else list(self.client.gather(futures))
 
     def _futures(self, function: Any, rows: Iterable[tuple[Any, ...]]) -> list[Any]:

@@ -17,7 +17,7 @@ from fairconstrained.estimators import DOCUMENTATION, logistic
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear import with_feature_map
 from fairconstrained.estimators.rows import check_group_sizes, check_options, constraints_of
-from fairconstrained.shards.model import ShardedLinearModel
+from fairconstrained.shards.model import ShardedData, ShardedLinearModel
 from fairconstrained.utils.meta_estimators import library_parameters
 
 
@@ -91,15 +91,20 @@ class DaskLinearClassifier:
             numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
             calls = [partial(divide, *draw, held) for held in (False, True)]
             parts = [workers.part(call, numbered) for call in calls]
-        rows = _data.sharded_data(data, table, parts[0], workers)
+        few = data.n_rows <= _data.MOST_COLLECTED
+        rows_of = _data.collected_data if few else _data.sharded_data
+        rows, *others = [rows_of(data, table, part, workers) for part in parts]
         fit = Fit.bind(self, rows, constraints, path=path)
         _data.check_sums_over_rows(fit.problem, self.local.__name__)
         if draw is None:
             return fit
-        others = _data.sharded_data(data, table, parts[1], workers, rows.feature_scale)
-        assert isinstance(fit.model, ShardedLinearModel)
-        model = ShardedLinearModel.of(fit.model, others.shards, others.sample_weight)
-        return fit.tested(others, model, {"holdout_share_": draw[0], "holdout_seed_": draw[1]})
+        (held_out,), model = others, fit.model
+        if isinstance(held_out, ShardedData):
+            assert isinstance(model, ShardedLinearModel)
+            model = ShardedLinearModel.of(model, held_out.shards, held_out.sample_weight)
+        else:
+            model = model.on(held_out.X)
+        return fit.tested(held_out, model, {"holdout_share_": draw[0], "holdout_seed_": draw[1]})
 
     def held_out_rows(self: Any, X: Collection) -> Collection:
         """Return which rows were held out of the last fit with `confidence`, lazily.
@@ -206,7 +211,8 @@ class FairLogisticClassifier(DaskLinearClassifier, logistic.FairLogisticClassifi
     The parameters, the problem and the solution are those of
     :class:`fairconstrained.FairLogisticClassifier`: objective, multipliers and certificate are
     those of all rows. Rows stay where they are; each evaluation of the problem is one round, in
-    which every worker reads its rows once and returns sums.
+    which every worker reads its rows once and returns sums. Up to 20,000 rows are copied to this
+    process, and their fit is the one in memory.
 
     It takes dask arrays (dense or with sparse blocks) and dask dataframes, for X, y,
     sensitive_features and sample_weight, with the same partitions. It runs on the `client` that was
@@ -222,9 +228,9 @@ class FairLogisticClassifier(DaskLinearClassifier, logistic.FairLogisticClassifi
         See :class:`fairconstrained.FairLogisticClassifier`.
     group_interactions, enforce, confidence, holdout, warm_start, random_state, verbose
         See :class:`fairconstrained.FairLogisticClassifier`. With enforce="decision" the search has
-        the decisions of all rows, at quantiles of the points of a line where decisions change, not
-        at all of them. With `confidence` every partition draws its own held-out rows, by
-        `random_state` and its number.
+        the decisions of all rows; of rows that are not copied, at quantiles of the points of a line
+        where decisions change, not at all of them. With `confidence` every partition draws its own
+        held-out rows, by `random_state` and its number.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.evaluation import Evaluation
 from fairconstrained.problem.problem import Problem
 from fairconstrained.shards.model import ShardedLinearModel
-from fairconstrained.shards.scores import BINS, ShardedScores, are_collected, of_distribution
+from fairconstrained.shards.scores import BINS, ShardedScores, of_distribution
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, average
 from fairconstrained.terms.classes import ByClass
@@ -337,8 +337,6 @@ def _strict(part: CompositeFunction) -> CompositeFunction:
     """Return a constraint on decisions; one from a histogram is tightened by its resolution."""
     strict, model = part.zero_one(), part.model
     if not (isinstance(model, ShardedLinearModel) and of_distribution(strict.term)):
-        return strict
-    if are_collected(model):
         return strict
     bounds = strict.gap_bounds(strict.term.gap_bounds)
     return strict.shifted(np.minimum(1.0 / BINS, 0.1 * bounds))

@@ -1,7 +1,7 @@
 """The scores of rows in shards along a line of models: rates, distributions, quantiles.
 
 The scores of w and of d determine those of every model w + t d, so that the rows are read once for
-all of them. Scores of few rows are collected; histograms stand for those of many.
+all of them. Histograms stand for their distributions.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,6 @@ from fairconstrained.utils.arrays import Array, middle_of_gap
 
 BINS = 4096
 """The bins between the least and the largest score, in which scores count as equal."""
-_FEW_ROWS = 20_000  # up to which scores are collected, so that distributions are exact
 _FEW = 4096  # rows between the ends of a bracket, whose scores are collected
 _ROUNDING = 8.0  # units of rounding: brackets are not divided further
 _TINY = 1e-300  # nor are these: one over their width would overflow
@@ -32,11 +31,6 @@ Distribution = tuple[Array, Array, Array]
 def of_distribution(term: Term) -> bool:
     """Return whether a term is evaluated from the distribution of the scores, not from sums."""
     return term.batchable and not term.shardable
-
-
-def are_collected(model: ShardedLinearModel) -> bool:
-    """Return whether the scores of rows are collected, so that distributions are exact."""
-    return model.n_rows <= _FEW_ROWS
 
 
 @dataclass(eq=False)
@@ -111,9 +105,6 @@ class ShardedScores:
 
     def distributions(self, points: Array) -> list[Distribution]:
         """Return the scores of every atom at points t: a round, two if there are many rows."""
-        if are_collected(self.model):
-            start, change, atoms, weight = self._total(collected, join=np.append)
-            return [(start + t * change, atoms, weight) for t in points]
         low, high = self._ranges(points)
         (counts,) = self._total(histograms, points, low, high, len(self.model.totals))
         return [_of_bins(*part) for part in zip(counts, low, high, strict=True)]
@@ -186,11 +177,6 @@ def _of_bins(counts: Array, low: float, high: float) -> Distribution:
     centers[[0, -1]] = low, high
     atoms, bins = np.nonzero(counts)
     return centers[bins], atoms, counts[atoms, bins]
-
-
-def collected(block: Block, start: Array, change: Array) -> Sums:
-    """Return the scores of the rows at both ends, their atoms and their weights."""
-    return start, change, block.places, block.weight
 
 
 def negative_and_largest(block: Block, start: Array, change: Array, points: Array) -> Sums:

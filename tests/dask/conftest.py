@@ -19,3 +19,9 @@ def client(cluster):
 
     with Client(cluster) as client:
         yield client
+
+
+@pytest.fixture(autouse=True)
+def few_rows_stay_in_partitions(monkeypatch):
+    """Rows of tests are few; they stay where those of larger collections do."""
+    monkeypatch.setattr("fairconstrained.dask._data.MOST_COLLECTED", 0)

@@ -71,15 +71,14 @@ def test_every_constraint_has_the_solution_of_the_rows_in_memory(rows, name):
     if name == "bounded_group_loss":
         given = {"bound": 0.7}
     there, here = fits(*rows, constraint=CONSTRAINTS[name](**given), kappa=0.05)
-    if name in RANKS | {
-        "roc_parity",
-        "intersectional_loss",
-    }:  # the order of sums changes their paths within `tol`
+    if name in RANKS | {"roc_parity", "intersectional_loss"}:
+        # the order of sums changes their paths within `tol`
         assert there.objective_ == pytest.approx(here.objective_, abs=1e-5)
         assert there.violation_ <= 1e-4
     else:
         assert_same_fit(there, here)
-    precision = 0.01 if name in RANKS else 1e-6  # a row of the range, where solutions differ
+    # of ranks and pairs there are histograms
+    precision = 0.01 if name in RANKS or name.endswith("auc") else 1e-6
     assert there.decision_gap_ == pytest.approx(here.decision_gap_, abs=precision)
 
 
@@ -283,6 +282,16 @@ def fitted(kind, options, X, y, weight):
     given = {"constraint": "demographic_parity", "kappa": 0.05, **options}
     sensitive = {} if "sensitive_columns" in given else {"sensitive_features": X[:, 0]}
     return kind(**given).fit(X, y, weight, **sensitive)
+
+
+@pytest.mark.parametrize("name", ["interactions of predictions", "a share, ROC", "ranks"])
+def test_few_rows_are_copied_and_have_the_fit_of_rows_in_memory(name, monkeypatch):
+    monkeypatch.setattr("fairconstrained.dask._data.MOST_COLLECTED", len(Y))
+    options = OPTIONS.get(name, {"constraint": "partial_dp", "enforce": "decision"})
+    here = fitted(in_memory_classifier, options, *DATA)
+    there = fitted(FairLogisticClassifier, options, *arrays(*DATA))
+    np.testing.assert_array_equal(there.coef_, here.coef_)
+    assert repr(there.decision_search_) == repr(here.decision_search_)
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS))

@@ -11,7 +11,6 @@ from fairconstrained.estimators.rows import Unconstrained, bound_parts
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.problem import Problem
-from fairconstrained.shards import scores as sharded_scores
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores
 from fairconstrained.shards.sums import AtomRows, LocalShards, Shard
@@ -66,14 +65,6 @@ def assert_same(fit, problem, *, approximate=False):
     np.testing.assert_allclose(*decided, **from_histograms)
 
 
-@pytest.fixture(params=["collected", "histograms"])
-def approximate(request, monkeypatch):
-    """Whether distributions of scores come from histograms; few rows are collected otherwise."""
-    if request.param == "histograms":
-        monkeypatch.setattr(sharded_scores, "_FEW_ROWS", 0)
-    return request.param == "histograms"
-
-
 RANKS = {"partial_dp", "weak_partial_dp"}
 EXACT = sorted(
     name
@@ -96,17 +87,17 @@ def test_values_gradients_and_solutions_are_those_of_one_table(name):
     np.testing.assert_allclose(there.w, here.w, atol=1e-6)
 
 
-def test_automatic_ranks_come_from_the_distribution_of_the_scores(approximate):
+def test_automatic_ranks_come_from_the_distribution_of_the_scores():
     fit = bound(fc.constraints.PartialDemographicParity())
     problem = in_shards(fit)
     assert problem.constraints[0].term.ranks == fit.problem.constraints[0].term.ranks
-    assert_same(fit, problem, approximate=approximate)
+    assert_same(fit, problem, approximate=True)
 
 
 @pytest.mark.parametrize("name", sorted(PAIRS))
-def test_quadratic_surrogates_of_pairs_are_sums_and_others_have_no_gradient(name, approximate):
+def test_quadratic_surrogates_of_pairs_are_sums_and_others_have_no_gradient(name):
     fit = bound(name)
-    assert_same(fit, in_shards(fit), approximate=approximate)
+    assert_same(fit, in_shards(fit), approximate=True)
     problem = in_shards(bound(type(fc.constraints.CONSTRAINTS[name]())(surrogate="sigmoid")))
     with pytest.raises(TypeError, match="not a sum over rows"):
         problem.at(problem.start()).gradient(np.ones(problem.n_constraints))
@@ -219,11 +210,7 @@ def test_zeros_are_quantiles_that_do_not_depend_on_the_shards(reach):
 
 
 @pytest.mark.parametrize("name", ["partial_dp", "group_auc"])
-@pytest.mark.parametrize(("few_rows", "precision", "n_reads"), [(20_000, 1e-12, 1), (0, 0.01, 2)])
-def test_statistics_of_distributions_are_exact_for_few_rows(
-    name, few_rows, precision, n_reads, monkeypatch
-):
-    monkeypatch.setattr(sharded_scores, "_FEW_ROWS", few_rows)
+def test_statistics_of_distributions_come_from_histograms(name):
     given = {"ranks": (0.1, 0.6), "n_ranks": 3} if name == "partial_dp" else {}
     fit = bound(fc.constraints.CONSTRAINTS[name](**given))
     sharded = in_shards(fit)
@@ -233,11 +220,11 @@ def test_statistics_of_distributions_are_exact_for_few_rows(
     points, own = np.array([-1.0, 0.5]), np.zeros((2, term.n_auxiliary))
     counted = []
     (found,) = line_of(sharded, w, direction, counted).statistics([(term, own)], points)
-    assert sum(counted) == fit.model.n_rows * n_reads
+    assert sum(counted) == 2 * fit.model.n_rows
     for t, statistics in zip(points, found, strict=True):
         scores = fit.model.forward(w + t * direction)[0]
         here = fit.problem.constraints[0].zero_one().term.forward(scores)[0]
-        np.testing.assert_allclose(statistics, here, atol=precision)
+        np.testing.assert_allclose(statistics, here, atol=0.01)
 
 
 def test_rows_above_thresholds():
