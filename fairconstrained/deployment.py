@@ -92,7 +92,7 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
         reduced, kept = _without_passed_through(front[-1][1], kept, last.n_features_in_)
         front[-1] = (front[-1][0], reduced)
     if kept.size < last.n_features_in_:
-        front.append(("columns", _selection(last)))
+        front.append(("columns", _selection(last, kept)))
         if hasattr(plain, "feature_names_in_"):  # the selection's output has none
             del plain.feature_names_in_
     return Pipeline([*front, (name, plain)])
@@ -146,9 +146,8 @@ def _converted(model: object, sensitive: str) -> Any:
     return model.to_sklearn(sensitive=sensitive)
 
 
-def _selection(model: FairLinearClassifier) -> ColumnTransformer:
+def _selection(model: FairLinearClassifier, kept: Array) -> ColumnTransformer:
     names = getattr(model, "feature_names_in_", None)
-    kept = SensitiveColumns.of(model).kept(model)
     columns = kept.tolist() if names is None else names[kept].tolist()
     select = ColumnTransformer([("seen", "passthrough", columns)]).set_output(transform="default")
     example = np.zeros((1, model.n_features_in_))

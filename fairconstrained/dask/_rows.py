@@ -124,36 +124,24 @@ class Prepared:
         rows, weight = (self.X[chosen], self.atoms[chosen]), self.sample_weight[chosen]
         return Prepared(self.table, *rows, weight, len(weight), self.labels)
 
-    def totals(self) -> Totals:
-        """Return the totals of the rows."""
-        weight, X = self.sample_weight, self.X
-        added = {"counts": None, "weight": weight, "squares": weight**2}
-        sums = {
-            name: np.bincount(self.atoms, values, len(self.table)) for name, values in added.items()
-        }
-        codes, labels = pd.factorize(self.table[LABEL])
-        of_label = {label: (codes == k)[self.atoms] for k, label in enumerate(labels)}
-        return Totals(
-            pd.DataFrame(sums),
-            {k: Moments.of(X[rows], weight[rows]) for k, rows in of_label.items() if rows.any()},
-            X.nbytes if isinstance(X, np.ndarray) else 12 * len(cast("SparseMatrix", X).data),
-            float(weight.max(initial=0.0)),
-            self.table,
-            self.labels,
-        )
 
-
-@dataclass(frozen=True, eq=False)
 class Totals:
     """The atoms of a partition, and what is known of its rows without reading them again."""
 
-    # for each atom the number of its rows `counts`, their `weight`, and the sum of its `squares`
-    sums: pd.DataFrame
-    moments: dict[Any, Moments]  # the moments of the features of the rows with each label
-    n_bytes: int  # the size of the features
-    largest: float  # the largest weight, 0 without rows
-    table: pd.DataFrame  # see `Prepared`, as labels
-    labels: pd.Series
+    def __init__(self, prepared: Prepared):
+        weight, X, atoms = prepared.sample_weight, prepared.X, prepared.atoms
+        self.table, self.labels = prepared.table, prepared.labels
+        # for each atom the number of its rows, their weight, and the sum of its squares
+        powers = {"counts": None, "weight": weight, "squares": weight**2}.items()
+        sums = {name: np.bincount(atoms, power, len(self.table)) for name, power in powers}
+        self.sums = pd.DataFrame(sums)
+        codes, labels = pd.factorize(self.table[LABEL])
+        of_label = {label: (codes == k)[atoms] for k, label in enumerate(labels)}.items()
+        # the moments of the features of the rows with each label, and the size of all features
+        self.moments = {k: Moments.of(X[rows], weight[rows]) for k, rows in of_label if rows.any()}
+        dense = isinstance(X, np.ndarray)
+        self.n_bytes = X.nbytes if dense else 12 * len(cast("SparseMatrix", X).data)
+        self.largest = float(weight.max(initial=0.0))  # the largest weight, 0 without rows
 
 
 def prepare(

@@ -68,10 +68,8 @@ def on_shards(request: bytes, *shards: Shard) -> tuple[str, list[Any]]:
 
     It is one task of a round; the request are the arguments, :func:`packed`.
     """
-    worker = _worker()
     arguments = pickle.loads(request)
-    address = "" if worker is None else str(worker.address)
-    return address, [shard.total(*arguments) for shard in shards]
+    return getattr(_worker(), "address", ""), [shard.total(*arguments) for shard in shards]
 
 
 def _key(function: Any) -> str:
@@ -80,14 +78,22 @@ def _key(function: Any) -> str:
     return f"fairconstrained-{name.strip('_').replace('_', '-')}-{uuid4().hex}"
 
 
-@dataclass(frozen=True, eq=False)
 class Workers:
-    """What prepares partitions, keeps shards and computes sums over them."""
+    """What prepares partitions, keeps shards and computes sums over them.
 
-    client: Any  # of distributed workers; None for the threads of this process
-    # whether features are kept in a file on the worker's disk and read in blocks. "auto" does that
-    # where all features need more than half the memory of the workers; threads do not
-    disk: str | bool = "auto"
+    They are the workers of a client, those of the default client, or the threads of this process.
+    `disk` is whether features are kept in a file on the worker's disk and read in blocks. "auto"
+    does that where all features need more than half the memory of the workers; threads do not.
+    """
+
+    def __init__(self, client: Any, disk: str | bool):
+        if not (isinstance(disk, bool | np.bool_) or (isinstance(disk, str) and disk == "auto")):
+            raise ValueError(f"disk must be True, False or 'auto'; got {disk!r}.")
+        if client is None:
+            distributed = import_extra("distributed", "dask", "fairconstrained.dask")
+            with suppress(ValueError):  # there is none
+                client = distributed.default_client()
+        self.client, self.disk = client, disk
 
     def map(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> list[Any]:
         """Return ``function(*row)`` of every row of arguments, perhaps delayed ones or futures."""
@@ -108,7 +114,7 @@ class Workers:
     def part(self, function: Callable[..., Any], rows: Iterable[tuple[Any, ...]]) -> Part:
         """Return what a function makes of partitions, prepared ones, with their totals."""
         prepared = self._futures(function, rows)
-        return prepared, self.map(Prepared.totals, zip(prepared))
+        return prepared, self.map(Totals, zip(prepared))
 
     def shards(self, part: Part, atoms: Sequence[Array]) -> Shards:
         """Return the shards made of prepared partitions and the positions of their atoms.
@@ -193,14 +199,3 @@ class RemoteShards(Shards):
         n_rounds = len(self._done) // len(tasks)
         if n_rounds * size > _KEPT_BYTES or n_rounds >= _KEPT_ROUNDS:
             self._done.clear()
-
-
-def workers_of(client: Any, disk: str | bool) -> Workers:
-    """Return the workers of a client, or those of the default client, or threads."""
-    if not (isinstance(disk, bool | np.bool_) or (isinstance(disk, str) and disk == "auto")):
-        raise ValueError(f"disk must be True, False or 'auto'; got {disk!r}.")
-    if client is None:
-        distributed = import_extra("distributed", "dask", "fairconstrained.dask")
-        with suppress(ValueError):  # there is none
-            client = distributed.default_client()
-    return Workers(client, disk)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from fairconstrained.dask import _data
 from fairconstrained.dask._data import Collection
 from fairconstrained.dask._rows import NO_ROWS, Reader, divide, prepare
-from fairconstrained.dask._shards import workers_of
+from fairconstrained.dask._shards import Workers
 from fairconstrained.data.attributes import names_of_columns
 from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.estimators import DOCUMENTATION, logistic
@@ -77,7 +77,7 @@ class DaskLinearClassifier:
         groups = sensitive_features
         if groups is None:
             groups = columns.groups(self, _data.example(X))
-        workers = workers_of(self.client, self.disk)
+        workers = Workers(self.client, self.disk)
         reader = Reader(self._local(), columns, names_of_columns(groups))
         part = workers.part(partial(prepare, reader), partitions)
         titles = _data.titles_of(groups), _data.titles_of(control_features)
@@ -197,7 +197,7 @@ class DaskLinearClassifier:
             another order.
         """
         partitions = _data.partitions_of(X=X, y=y, sample_weight=sample_weight)
-        workers = workers_of(self.client, self.disk)
+        workers = Workers(self.client, self.disk)
         parts = np.array(workers.map(partial(_data.weight_right, self.to_local()), partitions))
         right, total = parts.sum(axis=0)
         if not total:

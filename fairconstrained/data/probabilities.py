@@ -140,19 +140,17 @@ def _corrected(
         )
     logs = np.log(np.clip(P, 1e-6, None))
     inputs = logs if given is None else np.column_stack([logs, _numbers(given, len(P))])
-    options: Any = {"scoring": "neg_log_loss", "cv": min(5, int(counts.min()))}
-    grid = {"C": np.geomspace(1e-4, 1e2, 7)}
-    search = GridSearchCV(LogisticRegression(max_iter=1000), grid, **options)
+    cv, grid = min(5, int(counts.min())), {"C": np.geomspace(1e-4, 1e2, 7)}
+    search = GridSearchCV(LogisticRegression(max_iter=1000), grid, scoring="neg_log_loss", cv=cv)
     model = make_pipeline(StandardScaler(), search)
     model.fit(inputs[inside], codes)
     corrected, guesses = np.zeros_like(P), np.full_like(P, np.nan)
     corrected[:, model.classes_] = model.predict_proba(inputs)
     corrected[inside] = np.eye(len(names))[codes]
     chosen = make_pipeline(StandardScaler(), search.best_estimator_)
-    options = {"cv": options["cv"], "method": "predict_proba"}
     guesses[inside] = 0.0
     guesses[np.ix_(inside, model.classes_)] = cross_val_predict(
-        chosen, inputs[inside], codes, **options
+        chosen, inputs[inside], codes, cv=cv, method="predict_proba"
     )
     return corrected, guesses
 

@@ -86,27 +86,24 @@ class TrainingData:
         asked = self.of_constraint(*rows, *names)
         return asked if kept is None else asked.take(kept)
 
-    def of_constraint(
-        self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
-    ) -> "TrainingData":
+    def of_constraint(self, X: Any, y: Any, groups: Any, *names: str) -> "TrainingData":
         """Return the rows of a constraint, perhaps without labels, by the names of arguments."""
-        rows = self._other_rows(X, y, groups, of_X, of_y, of_groups)
+        rows = self._other_rows(X, y, groups, *names)
         without: dict[str, Any] = dict.fromkeys(("constraint_data", "query", "counts", "squares"))
         return replace(rows, sample_weight=np.ones(len(rows.y)), **without).spread()
 
-    def _other_rows(
-        self, X: Any, y: Any, groups: Any, of_X: str, of_y: str, of_groups: str
-    ) -> "TrainingData":
+    def _other_rows(self, X: Any, y: Any, groups: Any, *names: str) -> "TrainingData":
         """Return rows with the features, labels (0 without any) and groups of other rows."""
         if self.estimator is None:
             raise ValueError("these training data were not made by an estimator's fit.")
+        of_X, of_y, of_groups = names
         inputs.check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
         columns = SensitiveColumns.of(self.estimator)
         features = columns.features(self.estimator, X, reset=False, name=of_X)
         labels = np.zeros(features.shape[0])
-        names = () if self.groups is None else self.groups.column_names
+        titles = () if self.groups is None else self.groups.column_names
         options: Any = {"name": of_groups, "rows": of_X, "probable": True}
-        encoded_groups = groups_of(self.estimator, X, groups, len(labels), names, **options)
+        encoded_groups = groups_of(self.estimator, X, groups, len(labels), titles, **options)
         features = features if self.expand is None else self.expand(features, X)
         if y is not None:
             given = inputs.check_labels(of_y, y, len(labels), rows=of_X)

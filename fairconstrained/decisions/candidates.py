@@ -1,7 +1,7 @@
 """Candidates for a bound on decisions, and searches along lines of them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,38 +41,33 @@ _REACH = -0.5, 1.5  # of the line through two models, which are at 0 and 1
 _CYCLES = 2  # how often the intercepts of several classes are changed one after another
 
 
-@dataclass(frozen=True, eq=False)
 class Candidate:
-    """A model with its accuracy and the constraints on its decisions."""
+    """A model with its accuracy and the constraints on its decisions: a pass over the data."""
 
-    w: Array  # the variables, (n_variables,)
-    accuracy: float  # the weighted share of correct predictions on the training rows
-    # max_j G_j(w), the constraints with the indicator; at most 0, up to rounding, where the bound
-    # holds
-    violation: float
-    excess: float  # the largest positive part of the estimates for new rows
-    loss: Callable[[], float]  # the problem's objective, which decides between equal merits
-    constant: bool  # whether it predicts the same class for every row
-    spread: float  # the standard deviation of its scores
-    # its scores, (n_rows,), for each model of the problem; none where rows are in shards
-    scores: Scores = field(repr=False)
-    # those of the constraints on decisions, and of the estimates for new rows
-    statistics: Sequence[Array] = field(repr=False)
+    def __init__(self, search: "CandidateSearch", w: Array):
+        at = search.decisions.at(w)
+        statistics = [at.statistics_of(part) for part in search.parts]
+        figures = search.figures([*map(largest_outputs, search.parts, statistics)])
+        self.w, self.problem = w, search.problem
+        # the weighted share of correct predictions on the training rows; max_j G_j(w), the
+        # constraints with the indicator; the largest positive part of the estimates for new rows
+        self.accuracy, self.violation, self.excess = (each.item() for each in figures)
+        self.met = bool(at_most(self.violation))  # whether the decisions meet the bound
+        # the accuracy less the price of the expected violation on new rows
+        self.merit = self.accuracy - _PRICE * self.excess
+        # a number that is large for models of merit near the bound
+        self.promise = _ACCURACY_WEIGHT * self.merit - max(self.violation, 0.0)
+        # whether it predicts the same class for every row, and the standard deviation of its scores
+        self.constant, self.spread = search.shape(at)
+        # its scores, (n_rows,), for each model of the problem; none where rows are in shards
+        in_memory = (model for model in search.decisions.models if model.in_memory)
+        self.scores: Scores = {model: at.model_pass(model).scores for model in in_memory}
+        # those of the constraints on decisions, and of the estimates for new rows
+        self.statistics = statistics[1:]
 
-    @property
-    def merit(self) -> float:
-        """The accuracy less the price of the expected violation on new rows."""
-        return self.accuracy - _PRICE * self.excess
-
-    @property
-    def met(self) -> bool:
-        """Whether the decisions meet the bound, up to rounding."""
-        return bool(at_most(self.violation))
-
-    @property
-    def promise(self) -> float:
-        """A number that is large for models of merit near the bound."""
-        return _ACCURACY_WEIGHT * self.merit - max(self.violation, 0.0)
+    def loss(self) -> float:
+        """Return the problem's objective; in shards it is a pass over the data."""
+        return self.problem.at(self.w).with_scores(self.scores).objective
 
     def better_than(self, other: "Candidate") -> bool:
         """Return whether it is preferred: the bound first, then the merit, then the loss."""
@@ -126,7 +121,8 @@ class CandidateSearch:
         without_loss = replace(self.problem, objective=CompositeFunction())
         self.decisions = without_loss.with_constraints([*self.parts, *means])
         # the directions of intercepts, and what they add to the scores of a row
-        self.shifts = self._shifts(problem.unit_shift())
+        unit = problem.unit_shift()
+        self.shifts = [] if unit is None else self._shifts(unit)
         first, *others = map(self.evaluate, self._constants() if constants is None else constants)
         for other in others:
             first = other if other.better_than(first) else first
@@ -146,7 +142,7 @@ class CandidateSearch:
         every = [] if self.model.in_memory else means
         return [average(function, np.full(len(y), sign), weight) for function, sign in every]
 
-    def _shape(self, at: Evaluation) -> tuple[bool, float]:
+    def shape(self, at: Evaluation) -> tuple[bool, float]:
         """Return whether the same class is predicted for every row, and the spread of scores.
 
         Of several scores of a row it is that about their mean.
@@ -164,9 +160,9 @@ class CandidateSearch:
         spread = np.sqrt(weight @ centred**2 / weight.sum()).mean()
         return bool(predicted.min() == predicted.max()), float(spread)
 
-    def _shifts(self, unit: Array | None) -> list[tuple[Array, Any]]:
+    def _shifts(self, unit: Array) -> list[tuple[Array, Any]]:
         """Return the directions of intercepts, and what they add to the scores of a row."""
-        return [] if unit is None else [(unit, 1.0)]
+        return [(unit, 1.0)]
 
     def _constants(self) -> Iterator[Array]:
         """Yield the constant models, the one that predicts the majority first."""
@@ -183,26 +179,14 @@ class CandidateSearch:
 
     def evaluate(self, w: Array) -> Candidate:
         """Return the candidate: a pass over the data."""
-        at = self.decisions.at(w)
-        statistics = [at.statistics_of(part) for part in self.parts]
-        figures = self._figures([*map(largest_outputs, self.parts, statistics)])
-        accuracy, violation, excess = (figure.item() for figure in figures)
-        in_memory = (model for model in self.decisions.models if model.in_memory)
-        kept = {model: at.model_pass(model).scores for model in in_memory}
-
-        def loss() -> float:  # in shards it is a pass over the data
-            return self.problem.at(w).with_scores(kept).objective
-
-        return Candidate(
-            w, accuracy, violation, excess, loss, *self._shape(at), kept, statistics[1:]
-        )
+        return Candidate(self, w)
 
     def outputs(self, candidate: Candidate) -> list[Array]:
         """Return the constraints on decisions, then the estimates for new rows, part by part."""
         each = zip(self.parts[1:], candidate.statistics, strict=True)
         return [part.term.head(statistics) + part.level for part, statistics in each]
 
-    def _figures(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array]:
+    def figures(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array]:
         """Return accuracy, violation and excess, (n_points,), from outputs of the parts."""
         right, *others = outputs
         strict, estimates = others[: self.n_strict], others[self.n_strict :]
@@ -237,7 +221,7 @@ class CandidateSearch:
         affordable = int(_EVALUATED_SCORES / max(self.parts[0].term.n_rows, 1))
         many = _N_POINTS if self.counted else int(np.clip(affordable, _LEAST_POINTS, _N_POINTS))
         points = np.clip(points_between(line.flips(reach), many, center), *reach)
-        accuracy, violation, excess = self._figures(line.outputs(points))
+        accuracy, violation, excess = self.figures(line.outputs(points))
         merit, met = accuracy - _PRICE * excess, at_most(violation)
         near = _ACCURACY_WEIGHT * merit - violation
         k = int(np.argmax(np.where(met, merit, -np.inf) if met.any() else near))
@@ -318,14 +302,12 @@ class ClassCandidateSearch(CandidateSearch):
         every = [[direction] for direction, _ in self.shifts[: len(self.shifts) // _CYCLES]] or [[]]
         return (self._zero(*some) for some in every)
 
-    def _shifts(self, unit: Array | None) -> list[tuple[Array, Any]]:
+    def _shifts(self, unit: Array) -> list[tuple[Array, Any]]:
         """Return the directions of the classes' intercepts, twice, that of the largest class first.
 
         Of equal classes that of the first row is first. The order is not that of their names, on
         which nothing should depend.
         """
-        if unit is None:
-            return []
         shares = np.bincount(self.rows[0].astype(int), self.rows[1])
         classes, first = np.unique(self.rows[0].astype(int), return_index=True)
         every = np.eye(len(unit))[np.flatnonzero(unit[: self.model.n_parameters])]

@@ -43,18 +43,18 @@ class HeldOut:
     def of(
         cls,
         constraints: Sequence[Constraint],
-        *,
         problem: Problem,
-        training: TrainingData,
-        held_out: TrainingData,
+        rows: Split,
         model: Model,
         unconstrained: FreeScores,
     ) -> "HeldOut":
         """Return the constraints on the held-out rows, with what they chose on the training rows.
 
-        The tolerances of the constraints are set, and `problem` has them on the training rows.
-        `model` and `unconstrained` have the scores of the held-out rows.
+        `rows` are those to train on, and those held out. The tolerances of the constraints are set,
+        and `problem` has them on the training rows. `model` and `unconstrained` have the scores of
+        the held-out rows.
         """
+        training, held_out = rows
         parts, claims, before = [], [], []
         bound = iter(problem.constraints)
         with without_vacuous_warnings():

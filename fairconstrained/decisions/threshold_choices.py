@@ -60,15 +60,24 @@ class Band:
         return np.asarray((self.beta * np.asarray(bottom) - self.level) / self.alpha)
 
 
-@dataclass(frozen=True, eq=False)
 class Choices:
-    """The thresholds that one group of rows may have, from the highest to the lowest."""
+    """The thresholds that one group of rows may have, from the highest to the lowest.
 
-    thresholds: Array  # in falling order. The first selects no row, the last all rows, (n_choices,)
-    correct: Array  # what the group's decisions add to the accuracy, (n_choices,)
-    cells: Array  # the cells of the constraints that have rows of this group, (n_own_cells,)
-    # what the group's decisions add to the rates of these cells, (n_own_cells, n_choices)
-    rates: Array
+    The first one selects no row, the last one all rows. The first cell is the accuracy's.
+    """
+
+    def __init__(self, scores: Array, cells: SparseMatrix, thresholds: Sequence[float] | Array):
+        present = np.unique(np.append(0, cells.indices))
+        self.cells = present[1:] - 1  # those of the constraints that have rows of this group
+        falling = np.asarray(thresholds, dtype=float)
+        most = max(_MOST_ENTRIES // len(present), 256)
+        if len(falling) > most:
+            falling = falling[np.linspace(0, len(falling) - 1, most).astype(int)]
+        self.thresholds = falling
+        term = CellMeans(sp.csc_array(as_csr(cells)[present]), Indicator())
+        (rates,) = rates_on_line([term], scores, np.ones(len(scores)), -falling)
+        # what the group's decisions add to the accuracy, and to the rates of its cells
+        self.correct, self.rates = rates[0], rates[1:]
 
     def __len__(self) -> int:
         """Return the number of choices."""
@@ -106,7 +115,7 @@ class ThresholdChoices:
             rows = np.flatnonzero(codes == k)
             falling = np.sort(scores[rows])[::-1]
             at = [fixed[k]] if k in fixed else _between(falling, limits)
-            self.groups.append(_choices(scores[rows], cells[:, rows], at))
+            self.groups.append(Choices(scores[rows], cells[:, rows], at))
 
     @cached_property
     def bands(self) -> tuple[Band, ...] | None:
@@ -184,18 +193,6 @@ def _between(ordered: Array, limits: tuple[float, float]) -> Array:
     middle = 0.5 * (above + below)
     inner = np.where((middle < above) & (middle >= below), middle, below)
     return np.concatenate([[none], inner, [every]])[: None if len(ordered) else 1]
-
-
-def _choices(scores: Array, cells: SparseMatrix, thresholds: Sequence[float] | Array) -> Choices:
-    """Return the choices of the threshold of some rows; the first cell is the accuracy's."""
-    present = np.unique(np.append(0, cells.indices))
-    falling = np.asarray(thresholds, dtype=float)
-    most = max(_MOST_ENTRIES // len(present), 256)
-    if len(falling) > most:
-        falling = falling[np.linspace(0, len(falling) - 1, most).astype(int)]
-    term = CellMeans(sp.csc_array(as_csr(cells)[present]), Indicator())
-    (rates,) = rates_on_line([term], scores, np.ones(len(scores)), -falling)
-    return Choices(falling, rates[0], present[1:] - 1, rates[1:])
 
 
 def choose(choices: ThresholdChoices, starts: Sequence[Sequence[int]]) -> tuple[list[int], float]:

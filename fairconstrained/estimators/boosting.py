@@ -17,7 +17,7 @@ from fairconstrained.estimators import tree_parameters
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.classifier import EarlyStoppedClassifier, ProbabilitiesMixin
 from fairconstrained.estimators.fit import Fit, moved_variables
-from fairconstrained.estimators.growth import Grown, Growth, as_lightgbm_data
+from fairconstrained.estimators.growth import Growth, Trees, as_lightgbm_data
 from fairconstrained.estimators.rows import loss_part
 from fairconstrained.estimators.score_lagrangian import LogLoss, PairLoss
 from fairconstrained.estimators.solving import Solved, with_beta
@@ -96,13 +96,13 @@ class TreeScores(FairEstimator):
         rows, held = (data, None) if split is None else split
         n_fitted = None if free else trees.n_fitted_trees
         grown = Growth(self, rows, () if free else constraints, held, n_fitted).run()
-        values, lengths = grown.trees.values(), grown.trees.lengths
+        values, lengths = grown.values(), grown.lengths
         model = LeafModel.of(
-            grown.trees.features(),
+            grown.features(),
             data.X,
             data.loss_weight,
             values,
-            grown.scores,
+            grown.last_scores,
             curvature=grown.curvature,
             alpha=float(trees.alpha) * lengths**2,
             fit_intercept=getattr(self, "fit_intercept", True),
@@ -110,14 +110,14 @@ class TreeScores(FairEstimator):
         model, n = replace(model, grown=grown), model.n_coefficients
         penalty: Penalty = Proximity(values[:n] * lengths, float(trees.alpha))
         domain: Domain = WholeSpace()
-        if grown.trees.monotone:  # sums of monotone trees with factors >= 0 are monotone
+        if grown.monotone:  # sums of monotone trees with factors >= 0 are monotone
             penalty, domain = InUnits(penalty, lengths), LeadingDomain(Box(0.0, np.inf), n)
         return Problem(loss_part(self, model, data).add(Leading(penalty, n)), domain=domain)
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Any]:
         """Return a booster with these leaf values, and what is counted in its trees."""
         assert isinstance(fit.model, LeafModel)
-        convention, offset, trees = fit.data.convention, fit.model.offset(), fit.model.grown.trees
+        convention, offset, trees = fit.data.convention, fit.model.offset(), fit.model.grown
         values = np.append(w, 0.0)  # comparisons of scores need no intercept
         if offset is not None:
             values = convention.sign * (w + convention.threshold * offset)
@@ -152,7 +152,7 @@ class TreeScores(FairEstimator):
                 result, at = solver.solve(problem, warm=first, callback=options.get("callback"))
                 met = "whose predictions meet the constraints"
                 message = (
-                    f"{grown.trees.n_trees} boosted trees, "
+                    f"{grown.n_trees} boosted trees, "
                     f"{met if problem.n_constraints else 'unconstrained'}: "
                     "leaf values were not fitted again."
                 )
@@ -161,8 +161,8 @@ class TreeScores(FairEstimator):
                 options["warm"] = first
         return super()._train(problem, fit, **options)
 
-    def _are_kept(self, grown: Grown, first: Start, problem: Problem) -> bool:
-        """Return whether the boosted trees are the model: see `Grown.meets`."""
+    def _are_kept(self, grown: Trees, first: Start, problem: Problem) -> bool:
+        """Return whether the boosted trees are the model: see `Trees.meets`."""
         if not problem.n_constraints:
             return True
         if self.confidence is not None or first.w is not grown.first.w or not grown.meets:

@@ -121,14 +121,8 @@ class Fit:
 
         `attributes` name the rows, by default by their positions in X.
         """
-        test = HeldOut.of(
-            self.constraints,
-            problem=self.problem,
-            training=self.data.asked,
-            held_out=held_out.like(self.data.asked),
-            model=model,
-            unconstrained=self.unconstrained.on(model),
-        )
+        both, free = (self.data.asked, held_out.like(self.data.asked)), self.unconstrained.on(model)
+        test = HeldOut.of(self.constraints, self.problem, both, model, free)
         named = attributes or {"holdout_indices_": held_out.positions}
         return replace(self, held_out=replace(test, attributes=named))
 

@@ -1,7 +1,7 @@
 """Growing trees for the Lagrangian of a problem, and LightGBM's boosters as linear models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
@@ -36,25 +36,40 @@ def as_lightgbm_data(X: Any) -> Any:
     return sp.csr_matrix(X) if hasattr(X, "indptr") else X
 
 
-@dataclass(frozen=True, eq=False)
 class Trees:
-    """The first trees of a booster that was trained with an objective of this library.
+    """The first trees that were grown, which are kept, and what is known of them.
 
     The variables are a factor of the first trees, if there are such, the leaf values of the others,
     tree after tree, and the score before the first tree.
     """
 
-    booster: Booster
-    n_trees: int
-    first_score: float  # the score before the first tree, which the booster does not contain
-    objective: str  # LightGBM's objective that turns scores into predictions
-    # the categories of the columns of pandas' category dtype that the booster accepts, in order
-    categories: list[list[Any]] = field(default_factory=list)
-    num_threads: int = 0  # for predictions; 0 is LightGBM's default
-    n_before: int = 0  # the number of trees whose leaf values have a common factor
-    # whether the variable of each of the other trees is a factor of its leaf values, which keeps
-    # their order
-    monotone: bool = False
+    def __init__(self, growth: "Growth", n_trees: int):
+        options, lagrangian = growth.trees, growth.lagrangian
+        self.booster, self.n_trees = growth.booster, n_trees
+        # the score before the first tree, which the booster does not contain
+        self.first_score = growth.loss.first_score + growth.shifts[n_trees]
+        # LightGBM's objective that turns scores into predictions
+        self.objective = growth.loss.objective_name
+        # the categories of the columns of pandas' category dtype that the booster accepts, in order
+        self.categories = tree_parameters.plain_categories(growth.estimator)
+        self.num_threads = tree_parameters.thread_count(options.n_jobs)  # for predictions
+        # the number of trees whose leaf values have a common factor
+        self.n_before = 0 if growth.n_fitted is None else max(n_trees - growth.n_fitted, 0)
+        # whether the variable of each of the other trees is a factor of its leaf values, which
+        # keeps their order
+        self.monotone = options.monotone_constraints is not None
+        # the boosted values of their variables and of those of the constraints' terms, and the
+        # multipliers of the constraints that they were grown under
+        values = self.values() if growth.fits_intercept else self.values()[:-1]
+        self.first = Start(np.append(values, lagrangian.auxiliary), lagrangian.multipliers)
+        # the mean second derivative of the loss in the scores, before the last iteration
+        self.curvature = float(np.average(growth.curvatures, weights=growth.weight))
+        # the scores of the training rows, if growing ended with these trees, (n_rows,)
+        whole = growth.held is None and n_trees == len(growth.violations) - 1
+        self.last_scores = growth.scores[: len(growth.data.y)] if whole else None
+        # with constraints on predictions: whether those of the training rows meet them
+        self.meets = growth.zero_one and growth.violations[n_trees] <= 0.0
+        self.threshold = growth.data.convention.threshold  # from which scores were measured
 
     @cached_property
     def text(self) -> str:
@@ -140,23 +155,6 @@ class Trees:
         return booster
 
 
-@dataclass(frozen=True, eq=False)
-class Grown:
-    """Boosted trees that are kept, and what is known of them."""
-
-    trees: Trees
-    # the boosted values of their variables and of those of the constraints' terms, and the
-    # multipliers of the constraints that they were grown under
-    first: Start
-    # the mean second derivative of the loss in the scores, before the last iteration
-    curvature: float
-    # the scores of the training rows, if growing ended with these trees, (n_rows,)
-    scores: Array | None = None
-    # with constraints on predictions: whether those of the training rows meet them
-    meets: bool = False
-    threshold: float = 0.0  # from which scores were measured
-
-
 @dataclass(eq=False)
 class Growth:
     """One run of the boosting iterations.
@@ -209,7 +207,7 @@ class Growth:
 
         @cache
         def of_free_trees() -> Array:
-            trees = Growth(self.estimator, self.data).run().trees
+            trees = Growth(self.estimator, self.data).run()
             return trees.first_score + trees.scores(rows.asked.X)
 
         def free(data: TrainingData, some: Array | None) -> tuple[Array, TrainingData]:
@@ -278,7 +276,7 @@ class Growth:
         self.violations.append(self._violation(scores) if needed else np.nan)
         return gradient, hessian
 
-    def run(self) -> Grown:
+    def run(self) -> Trees:
         """Grow the trees and choose how many are kept."""
         n_trees = 0
         for _ in range(self.trees.n_estimators):
@@ -289,29 +287,7 @@ class Growth:
             if ended or self._stops():
                 break
         self.booster.eval_train(feval=self._measure_last)
-        kept = self._kept(min(n_trees, self.booster.num_trees()))
-        trees = Trees(
-            self.booster,
-            kept,
-            self.loss.first_score + self.shifts[kept],
-            self.loss.objective_name,
-            categories=tree_parameters.plain_categories(self.estimator),
-            num_threads=tree_parameters.thread_count(self.trees.n_jobs),
-            n_before=0 if self.n_fitted is None else max(kept - self.n_fitted, 0),
-            monotone=self.trees.monotone_constraints is not None,
-        )
-        values = trees.values()
-        if not self.fits_intercept:
-            values = values[:-1]
-        whole = self.held is None and kept == len(self.violations) - 1
-        return Grown(
-            trees,
-            Start(np.append(values, self.lagrangian.auxiliary), self.lagrangian.multipliers),
-            float(np.average(self.curvatures, weights=self.weight)),
-            self.scores[: len(self.data.y)] if whole else None,
-            self.zero_one and self.violations[kept] <= 0.0,
-            self.data.convention.threshold,
-        )
+        return Trees(self, self._kept(min(n_trees, self.booster.num_trees())))
 
     def _moved(self, scores: Array) -> Array:
         """Return LightGBM's scores from the first score; it writes the next ones into its array."""

@@ -209,11 +209,9 @@ class FairThresholds(
     (3,)
     """
 
-    __metadata_request__fit: ClassVar = {
-        "sample_weight": True,
-        "sensitive_features": True,
-        "control_features": True,
-    }
+    __metadata_request__fit: ClassVar = dict.fromkeys(
+        ("sample_weight", "sensitive_features", "control_features"), True
+    )
     __metadata_request__predict: ClassVar = {"sensitive_features": True}
     __metadata_request__score: ClassVar = {"sample_weight": True, "sensitive_features": True}
     # The options of other estimators, which are not parameters here.

@@ -268,14 +268,8 @@ class ThresholdFit:
             task = replace(task, fixed={model.n_thresholds - 1: float(free.w[0])})
         if held is None or not problem.n_constraints:
             return problem, task.search(), None
-        test = HeldOut.of(
-            self.constraints,
-            problem=problem,
-            training=data,
-            held_out=held,
-            model=model.on(held.X),
-            unconstrained=self.weighted_scores,
-        )
+        rows, scores = (data, held), self.weighted_scores
+        test = HeldOut.of(self.constraints, problem, rows, model.on(held.X), scores)
         return problem, *search_with_confidence(task, test, self.estimator.confidence)
 
     def store(

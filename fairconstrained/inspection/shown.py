@@ -138,42 +138,34 @@ class DotRow:
         return bool(0 < self.sizes[0] < FEW_ROWS)
 
 
-@dataclass(frozen=True)
 class RateDots:
-    """A rate of all groups by several models: what pictures of rates show."""
+    """A rate of all groups by several models: what pictures of rates show.
 
-    choice: Choice  # of the groups, by the last model
-    shown: list[DotRow]
-    hidden: list[DotRow]  # the groups that are not shown, and all of them together
-    others: DotRow | None
+    It is taken from tables of :func:`~fairconstrained.metrics.group_rates`. Without a choice the
+    groups are chosen and sorted by this rate of the last model. `hidden` are the groups that are
+    not shown, and `others` all of them together.
+    """
 
-    @classmethod
-    def of(
-        cls, tables: Sequence[pd.DataFrame], rate: str, choice: Choice | None = None
-    ) -> "RateDots":
-        """Return a rate from tables of :func:`~fairconstrained.metrics.group_rates`.
-
-        Without a choice the groups are chosen and sorted by this rate.
-        """
+    def __init__(self, tables: Sequence[pd.DataFrame], rate: str, choice: Choice | None = None):
         columns = [rate, f"{rate}_low", f"{rate}_high"]
         ends = np.stack([table.reindex(columns=columns).to_numpy(dtype=float) for table in tables])
         sizes = np.array([_denominator(table, rate) for table in tables])
         if choice is None:
             rates, low, high = ends[-1].T
             choice = choose_groups(rates, sizes[-1], low=low, high=high)
-        shown, hidden = (
+        self.choice, self.others = choice, None
+        self.shown, self.hidden = (
             [
                 DotRow(name, [Dot(m, *ends[m, k]) for m in range(len(tables))], sizes[:, k])
                 for name, k in zip(tables[0].index[some].map(str), some, strict=True)
             ]
             for some in (choice.shown, choice.others)
         )
-        others = None
-        if hidden:
-            defined = [dot for row in hidden if not np.isnan(dot := row.dots[-1].value)] or [np.nan]
+        if self.hidden:
+            values = [row.dots[-1].value for row in self.hidden]
+            defined = [value for value in values if not np.isnan(value)] or [np.nan]
             n_rows = sizes[:, choice.others].sum(axis=1)
-            others = DotRow(choice.label, [], n_rows, (min(defined), max(defined)))
-        return cls(choice, shown, hidden, others)
+            self.others = DotRow(choice.label, [], n_rows, (min(defined), max(defined)))
 
 
 def _denominator(table: pd.DataFrame, rate: str) -> Array:

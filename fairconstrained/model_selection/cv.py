@@ -223,7 +223,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         best = self.cv_results_["params"][self.best_index_]
         self.kappa_, self.alpha_ = best["kappa"], best["alpha"]
         self.best_estimator_ = clone(base).set_params(**best)
-        with progress.last_fit(self.best_estimator_):
+        progress.say(f"all rows with kappa {self.kappa_:.4g} and alpha {self.alpha_}")
+        with progress.task("refit", self.best_estimator_):
             groups = {"sensitive_features": sensitive_features, "constraint_data": asked}
             self.best_estimator_.fit(X, y, sample_weight, **groups)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit

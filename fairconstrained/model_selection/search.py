@@ -1,7 +1,6 @@
 """What searches need: folds, progress, and a rule that selects the best of fair candidates."""
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +45,6 @@ def folds_of(
     return [(np.union1d(training, absent), test) for training, test in folds]
 
 
-Measures = Mapping[str, Array]
-
-
 class SearchProgress(FitTasks):
     """Prints lines, and calls the callbacks of an estimator that follows paths.
 
@@ -61,7 +57,7 @@ class SearchProgress(FitTasks):
         super().__init__(estimator, passed, n_paths + 1)
         self.n_paths, self.n_done = n_paths, 0
 
-    def path(self, name: str, kappas: Array, measures: Measures) -> None:
+    def path(self, name: str, kappas: Array, measures: Mapping[str, Array]) -> None:
         """Report a path."""
         self.n_done += 1
         columns = {"kappa": kappas, **measures}.items()
@@ -80,11 +76,6 @@ class SearchProgress(FitTasks):
             point.call_on_fit_task_begin(estimator=self.estimator)
             point.call_on_fit_task_end(estimator=self.estimator)
         task.call_on_fit_task_end(estimator=self.estimator)
-
-    def last_fit(self, estimator: Any) -> AbstractContextManager[None]:
-        """Report the fit of an estimator, whose callbacks are those that propagate."""
-        self.say(f"all rows with kappa {estimator.kappa:.4g} and alpha {estimator.alpha}")
-        return self.task("refit", estimator)
 
 
 @dataclass(frozen=True, repr=False)

@@ -178,8 +178,8 @@ class GroupMetricsDisplay(style.AxesDisplay):
     def _rates(self) -> list[RateDots]:
         """The rates, with the groups chosen and sorted by the first metric of the last model."""
         tables = list(self.tables.values())
-        choice = RateDots.of(tables, self.metrics[0]).choice
-        return [RateDots.of(tables, metric, choice) for metric in self.metrics]
+        choice = RateDots(tables, self.metrics[0]).choice
+        return [RateDots(tables, metric, choice) for metric in self.metrics]
 
     def plot(self, *, ax: Axes | None = None) -> "GroupMetricsDisplay":
         """Draw the dots on axes, those of a new figure if None, and return the display."""

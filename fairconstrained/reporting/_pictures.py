@@ -119,8 +119,8 @@ def accuracy_plot(evidence: Evidence) -> list[Picture]:
 
 def _rate_plot(tables: Sequence[pd.DataFrame], rate: str) -> Picture:
     """Return the picture of a rate; the last row of the tables is that of all rows."""
-    (whole,) = RateDots.of([table.iloc[-1:] for table in tables], rate).shown
-    groups = RateDots.of([table.iloc[:-1] for table in tables], rate)
+    (whole,) = RateDots([table.iloc[-1:] for table in tables], rate).shown
+    groups = RateDots([table.iloc[:-1] for table in tables], rate)
     rows = list(groups.shown)
     if groups.others is not None:  # below the shown groups with higher rates than their median
         values = [row.dots[-1].value for row in groups.hidden]

@@ -114,10 +114,7 @@ class Block:
 
     def gradient(self, weights: Array) -> Array:
         """Return the derivative of <weights, scores>, shape (..., n_features + 1)."""
-        if isinstance(self.X, np.ndarray):
-            slopes = weights @ self.X
-        else:
-            slopes = np.asarray((self.X.T @ weights.T).T)
+        slopes = np.asarray(weights @ self.X)
         return np.concatenate([slopes, weights.sum(axis=-1, keepdims=True)], axis=-1)
 
 

@@ -48,7 +48,7 @@ def test_certificates_of_all_constraints_follow_from_values_alone(name, weighted
     clf = small(constraint, kappa=0.05, tol=3e-5, **options)  # differences reach over kinks
     fit = clf.bind(X, y, weight, groups)  # the same seed grows the same trees
     clf.fit(X, y, weight, sensitive_features=groups)
-    boosted = lightgbm.Booster(model_str=fit.model.grown.trees.text)
+    boosted = lightgbm.Booster(model_str=fit.model.grown.text)
     matrix, values, sizes = indicators(boosted, X)
     if kind == "last trees":  # those before are one column with a factor
         n = sum(sizes[:-8])
