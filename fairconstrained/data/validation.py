@@ -24,6 +24,7 @@ from fairconstrained.data.sensitive_columns import (
     groups_of,
     seen_columns,
 )
+from fairconstrained.utils.arguments import check_unset
 from fairconstrained.utils.arrays import (
     MANY_ROWS,
     Array,
@@ -233,12 +234,10 @@ class TrainingData:
         """Return rows once for each group that they may be of, weighted by its probability."""
         if self.groups is None or self.groups.probabilities is None:
             return self
-        for name, value in _WITHOUT_GROUPS.items():
-            if getattr(self.estimator, name, None):
-                raise ValueError(
-                    f"{name}={getattr(self.estimator, name)!r} needs the group of every row, and "
-                    f"sensitive_features has probabilities of groups: set {name}={value!r}."
-                )
+        why = (
+            "needs the group of every row, and sensitive_features has probabilities of groups: set"
+        )
+        check_unset(self.estimator, why, per_group=False, group_interactions=False, confidence=None)
         if self.query is not None:
             raise ValueError("rankers need the group of every row, not probabilities of groups.")
         rows, groups, weight = self.groups.spread(self.sample_weight)
@@ -312,9 +311,6 @@ class TrainingData:
         )
         return rows.spread().counted()
 
-
-# what options must be where groups are known in probability
-_WITHOUT_GROUPS = {"per_group": False, "group_interactions": False, "confidence": None}
 
 Split = tuple[TrainingData, TrainingData]
 """The rows that are trained on, and those that choose when training stops."""

@@ -63,7 +63,8 @@ class Band:
 class Choices:
     """The thresholds that one group of rows may have, from the highest to the lowest.
 
-    The first one selects no row, the last one all rows. The first cell is the accuracy's.
+    The first one selects no row, the last one all rows. `cells` are those of these rows; the first
+    one is the accuracy's.
     """
 
     def __init__(self, scores: Array, cells: SparseMatrix, thresholds: Sequence[float] | Array):

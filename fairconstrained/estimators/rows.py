@@ -30,7 +30,7 @@ from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.classes import ByClass, class_terms, log_odds
-from fairconstrained.utils.arguments import check_kappa
+from fairconstrained.utils.arguments import check_kappa, check_unset
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.meta_estimators import library_class, library_parameters
 from fairconstrained.utils.parameter_constraints import check_parameters
@@ -247,17 +247,10 @@ def check_options(estimator: Any) -> None:
             raise ValueError(why)
 
 
-_OF_TWO_CLASSES = {"threshold": None, "confidence": None, "group_interactions": False}
-
-
 def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> None:
     """Check options that are defined for two classes only."""
-    for name, value in _OF_TWO_CLASSES.items():
-        if getattr(estimator, name, value) != value:
-            raise ValueError(
-                f"{name}={getattr(estimator, name)!r} is for two classes, and y has more: use "
-                f"{name}={value!r}."
-            )
+    why = "is for two classes, and y has more: use"
+    check_unset(estimator, why, threshold=None, confidence=None, group_interactions=False)
     objective = resolve_objective("loss", estimator.loss)
     if not (isinstance(objective, MeanLoss) and isinstance(objective.loss_function, Logistic)):
         raise ValueError(

@@ -271,6 +271,13 @@ def resolve(
     )
 
 
+def check_unset(owner: object, why: str, **values: object) -> None:
+    """Raise a ValueError with a reason if parameters of an object have other values than these."""
+    for name, value in values.items():
+        if (given := getattr(owner, name, value)) != value:
+            raise ValueError(f"{name}={given!r} {why} {name}={value!r}.")
+
+
 def check_option(argument: str, value: object, options: Collection[str]) -> str:
     """Return a value that is one of the options; the message of a ValueError lists them."""
     if isinstance(value, str) and value in options:
