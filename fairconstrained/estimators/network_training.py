@@ -23,9 +23,9 @@ from fairconstrained.models.modules import load_weights
 from fairconstrained.models.network import Network, TorchModel
 from fairconstrained.penalties import Leading
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
+from fairconstrained.problem.composite import NO_MODEL
 from fairconstrained.solvers import Result, Status, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.arrays import Array
 
 _START_WAS_CHOSEN = (
@@ -271,7 +271,7 @@ def is_sound(problem: Problem, result: Result) -> bool:
     if problem.in_epigraph_form:
         return True
     model, term = problem.objective.model, problem.objective.term
-    if result.violation > result.solver.tol or isinstance(term, NoTerm):
+    if result.violation > result.solver.tol or model is NO_MODEL:
         return result.violation <= result.solver.tol
 
     def loss_at(level: float) -> float:

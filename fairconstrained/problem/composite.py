@@ -4,17 +4,22 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 import numpy as np
+import scipy.sparse as sp
 
+from fairconstrained.functions.base import Parabola
 from fairconstrained.models.linear import LinearModel, Model
 from fairconstrained.penalties import Leading, Penalty, Zero
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.head import NoTerm
+from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.arguments import every
 from fairconstrained.utils.arrays import Array
 
 # The model without rows and parameters, of functions that are only penalties or affine.
 NO_MODEL = LinearModel(np.zeros((0, 0)), fit_intercept=False)
-NO_TERM = NoTerm()
+# The zero function of no rows, with one output.
+NO_TERM = CellMeans(
+    sp.csc_array((0, 0)), Parabola(0.0), combination=np.zeros((1, 0)), names=("penalty",)
+)
 
 
 @dataclass(frozen=True, eq=False)

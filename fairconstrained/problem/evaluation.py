@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from fairconstrained.models.linear import Model, Scores
-from fairconstrained.problem.composite import CompositeFunction, Dual, Multipliers
+from fairconstrained.problem.composite import NO_MODEL, CompositeFunction, Dual, Multipliers
 from fairconstrained.problem.passes import ModelPass, ShardsPass, TermPass
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.arrays import Array, Gaps, same_values, within_rounding, without_rounding
@@ -190,6 +190,8 @@ class Evaluation:
             gaps, bounds = part.term.largest_gaps(statistics)
             if np.ndim(part.level):
                 gaps, bounds = part.term.gap_of(statistics), part.term.gap_bounds
+            if part.model is NO_MODEL:  # there is nothing that decisions or scores could show
+                gaps, bounds = np.zeros(0), np.zeros(0)
             bounds = part.gap_bounds(bounds)
             by_part.append((within_rounding(gaps, bounds), bounds))
         return by_part

@@ -7,9 +7,8 @@ from itertools import chain, dropwhile, islice
 import numpy as np
 from scipy.optimize import least_squares
 
-from fairconstrained.problem.composite import Dual, Multipliers
+from fairconstrained.problem.composite import NO_MODEL, Dual, Multipliers
 from fairconstrained.problem.evaluation import Evaluation
-from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.arrays import Array, nonnegative_least_squares
 
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
@@ -95,7 +94,7 @@ def objective_scale(at: Evaluation) -> float:
     It makes tolerances relative where a loss is near zero, on separable data for instance. It is 1
     for objectives that are not losses: the level of an epigraph problem may be zero.
     """
-    if isinstance(at.problem.objective.term, NoTerm):
+    if at.problem.objective.model is NO_MODEL:
         return 1.0
     size = _SMALL_LOSS * abs(at.objective)
     return size if np.isnan(size) else min(max(size, _LEAST_SCALE), 1.0)

@@ -15,7 +15,6 @@ from fairconstrained.penalties import Proximity
 from fairconstrained.problem.composite import NO_MODEL, CompositeFunction
 from fairconstrained.problem.evaluation import KINDS, Evaluation
 from fairconstrained.terms.base import Term, common_blocks
-from fairconstrained.terms.head import NoTerm
 from fairconstrained.utils.arguments import every, joined
 from fairconstrained.utils.arrays import Array, RandomState, by_first_row, joint_codes
 
@@ -166,7 +165,7 @@ class Problem:
     @property
     def in_epigraph_form(self) -> bool:
         """Whether the objective is a level of the constraints, see :meth:`epigraph`."""
-        return isinstance(self.objective.term, NoTerm) and self.n_constraints > 0
+        return self.objective.model is NO_MODEL and self.n_constraints > 0
 
     @property
     def preconditioner(self) -> Array:

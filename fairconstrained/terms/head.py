@@ -14,7 +14,7 @@ from fairconstrained.functions.base import ScalarFunction, SubgradientError
 from fairconstrained.terms.base import NO_AUXILIARY, Pullback, Term
 from fairconstrained.terms.ordered_pairs import OrderedPairs, as_csr, column_maxima, identity
 from fairconstrained.utils.arguments import joined
-from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix
+from fairconstrained.utils.arrays import Array, SparseMatrix
 
 _DENSE = 1 << 12  # entries of R up to which it is used as a dense array
 
@@ -159,33 +159,6 @@ class AffineHead(Term):
         return largest.gap_of(statistics), largest.gap_bounds
 
 
-@dataclass(frozen=True, eq=False)
-class NoTerm(AffineHead):
-    """The zero function of no rows, with one output: what a penalty or an affine part adds to."""
-
-    combination: Matrix = field(default_factory=lambda: np.zeros((1, 0)))
-    names: Sequence[str] = ("penalty",)
-
-    n_rows = 0
-    smooth = convex = batchable = True
-
-    def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
-        """Return no statistics."""
-        return np.zeros(0), lambda u: (np.zeros_like(scores), NO_AUXILIARY)
-
-    def largest_gaps(self, statistics: Array) -> tuple[Array, Array]:
-        """Return no gaps: there is nothing that decisions or scores could show."""
-        return np.zeros(0), np.zeros(0)
-
-    def zero_one(self) -> "NoTerm":
-        """Return the term."""
-        return self
-
-    def take(self, rows: Array, weights: Array) -> "NoTerm":
-        """Return the term."""
-        return self
-
-
 Pushforward = Callable[[Array, Array], Array]
 
 
@@ -272,40 +245,9 @@ class FunctionAverages(AffineHead):
         return column_maxima(bend if columns is None else bend @ columns)
 
 
-class Tangent:
-    """The affine function of scores and own variables that touches the averages of a term."""
-
-    smooth = smoothable = True
-
-    def __init__(self, term: FunctionAverages, scores: Array, auxiliary: Array):
-        self.term, self.scores = term, np.array(scores)
-        self.auxiliary = self._own(auxiliary).copy()
-
-    def _own(self, auxiliary: Array) -> Array:
-        return auxiliary if len(auxiliary) else self.term.auxiliary_start
-
-    @cached_property
-    def _touching(self) -> tuple[Array, Pullback, Pushforward]:
-        at = self.scores, self.auxiliary
-        return *self.term.forward(*at), self.term.pushforward(*at)
-
-    def forward(self, scores: Array, auxiliary: Array) -> tuple[Array, Pullback]:
-        """Return its averages and their pullback, the same everywhere."""
-        averages, pullback, push = self._touching
-        moved = push(scores - self.scores, self._own(auxiliary) - self.auxiliary)
-        return averages + moved, pullback
-
-    def take(self, rows: Array, weights: Array) -> "Tangent":
-        """Return the tangent on some rows."""
-        term = cast("FunctionAverages", self.term.take(rows, weights))
-        return Tangent(term, self.scores[rows], self.auxiliary)
-
-    def smoothed(self, width: float) -> "Tangent":
-        """Return the tangent."""
-        return self
-
-    def _average_errors(self, scores: Array, auxiliary: Array) -> Array:
-        return np.zeros(self.term.combination.shape[1])
+def tangents(parts: Sequence[FunctionAverages], *at: Array) -> Any:
+    """Return the tangents of parts at scores and own variables, see :class:`Majorant`."""
+    return [(*part.forward(*at), part.pushforward(*at)) for part in parts]
 
 
 @dataclass(frozen=True, eq=False)
@@ -318,28 +260,36 @@ class Majorant(AffineHead):
 
     Parameters
     ----------
-    term : Term
+    term : FunctionAverages
         The term.
-    parts : tuple of FunctionAverages and Tangent
-        Those with the averages :math:`p^+, p^-, t^+, t^-`, whose weights R has.
+    parts : tuple of FunctionAverages
+        Those with the averages :math:`p^+, p^-`.
+    tangents : list of (ndarray, function, function)
+        For each of these the averages where its tangent touches it, their pullback there, and the
+        derivative, from changes of scores and variables to changes of averages.
+    scores, auxiliary : ndarray
+        Where the tangents touch: the scores, and the values of the term's own variables.
     combination, offset, names, constant
-        See :class:`AffineHead`.
+        See :class:`AffineHead`; R has the weights of :math:`p^+, p^-, t^+, t^-`.
 
     See IDCA, equation (21).
     """
 
-    term: Term
-    parts: tuple[Any, ...]
+    term: FunctionAverages
+    parts: tuple[FunctionAverages, ...]
+    tangents: list[tuple[Array, Pullback, Pushforward]]
+    scores: Array
+    auxiliary: Array
     batchable = True
 
     @classmethod
     def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> "Majorant":
         """Return the majorant that touches a term at the scores."""
-        convex = term.convex_parts()
-        tangents = [Tangent(part, scores, auxiliary) for part in convex]
+        own = auxiliary if len(auxiliary) else term.auxiliary_start
+        at, parts = (scores.copy(), own.copy()), term.convex_parts()
         up, down = (as_csr(part) for part in term._signed_parts)
         return cls(
-            term, (*convex, *tangents), offset=term.offset, names=term.names,
+            term, parts, tangents(parts, *at), *at, offset=term.offset, names=term.names,
             combination=sp.csr_array(sp.hstack([up, down, -down, -up])), constant=term.constant,
         )  # fmt: skip
 
@@ -351,7 +301,11 @@ class Majorant(AffineHead):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the four averages, one after the other, and their pullback."""
-        averages, pullbacks = zip(*(p.forward(scores, auxiliary) for p in self.parts), strict=True)
+        own = auxiliary if len(auxiliary) else self.auxiliary_start
+        change = scores - self.scores, own - self.auxiliary
+        passes = [part.forward(scores, auxiliary) for part in self.parts]
+        passes += [(there + push(*change), pull) for there, pull, push in self.tangents]
+        averages, pullbacks = zip(*passes, strict=True)
 
         def pullback(u: Array) -> tuple[Array, Array]:
             each = zip(pullbacks, np.split(u, len(pullbacks)), strict=True)
@@ -366,8 +320,11 @@ class Majorant(AffineHead):
 
     def take(self, rows: Array, weights: Array) -> "Majorant":
         """Return the majorant on some rows."""
-        parts = tuple(part.take(rows, weights) for part in self.parts)
-        return replace(self, term=self.term.take(rows, weights), parts=parts)
+        term: Any = self.term.take(rows, weights)
+        scores = self.scores[rows]
+        parts: Any = tuple(part.take(rows, weights) for part in self.parts)
+        touching = tangents(term.convex_parts(), scores, self.auxiliary)
+        return replace(self, term=term, parts=parts, tangents=touching, scores=scores)
 
     strata = property(attrgetter("term.strata"))
     blocks = property(attrgetter("term.blocks"))
@@ -379,4 +336,4 @@ class Majorant(AffineHead):
     def subgradient_error(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> Array:
         """Return the weighted subgradient errors of the convex functions."""
         errors = [part._average_errors(scores, auxiliary) for part in self.parts]
-        return self.combination @ np.concatenate(errors)
+        return self.combination @ np.concatenate([*errors, *map(np.zeros_like, errors)])
