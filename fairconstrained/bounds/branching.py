@@ -206,7 +206,7 @@ class Branching:
     def _relaxed(
         self, lagrangian: Lagrangian, multipliers: Array, box: Box | None, w: Array
     ) -> EnvelopePoint:
-        return self._minimized(Relaxation.of(lagrangian, multipliers, box), w, self._exact)
+        return self._minimized(lagrangian.relaxed(multipliers, box), w, self._exact)
 
     def _raised(self, start: EnvelopePoint, changes: int) -> EnvelopePoint:
         """Return the point of the best bound over some multipliers."""

@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 
 from fairconstrained.bounds import fenchel
 from fairconstrained.bounds.branching import Branching
-from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian, Relaxation
-from fairconstrained.bounds.tables import TableRelaxation, Tables, tabulated
+from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian
+from fairconstrained.bounds.tables import Tables, tabulated
 from fairconstrained.functions import Logistic, Sigmoid
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.problem import Evaluation, Problem
@@ -201,7 +201,6 @@ class _Search:
     ):
         self.lagrangian, self.objective, self.stop, self.most = lagrangian, objective, stop, most
         self.over, self.rows = over, 0.0
-        self.relaxation: Any = TableRelaxation if isinstance(lagrangian, Tables) else Relaxation.of
 
     def run(self, w: Array, multipliers: Array) -> Any:
         """Return where the largest bound is, from a point and its multipliers."""
@@ -209,12 +208,12 @@ class _Search:
         if self._done(best) or self.lagrangian.model.n_parameters > _MOST_COLUMNS:
             return best
         pooled, last = self.lagrangian.pooled(), best
-        far = max(best.relaxed.bend / _FAR, 1.0)
+        far = max(best.relaxed.bends[0] / _FAR, 1.0)
         if pooled is not self.lagrangian or far > 1.0:
             self.lagrangian = pooled
             last = self._at(self._relaxed(multipliers / far), w)
         # the change of a multiplier that bends the rows of its constraint as much as the loss does
-        unit = 1.0 / np.maximum(last.relaxed.bends, fenchel.TINY)
+        unit = 1.0 / np.maximum(last.relaxed.bends[1:], fenchel.TINY)
         kept, radius, small = None, 1.0, 0
         for step in range(_STEPS):
             if step % _SAME == 0:
@@ -237,7 +236,7 @@ class _Search:
 
     def _relaxed(self, multipliers: Array) -> Any:
         self.rows += self.lagrangian.cost
-        return self.relaxation(self.lagrangian, multipliers)
+        return self.lagrangian.relaxed(multipliers)
 
     def _at(self, relaxed: Any, w: Array) -> Any:
         self.rows += self.lagrangian.model.n_rows

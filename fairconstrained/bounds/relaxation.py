@@ -16,7 +16,7 @@ point, whether or not a minimiser has been found: see :attr:`RelaxedPoint.bound`
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,7 @@ from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.utils.arrays import Array, SparseMatrix
 
+Pieces = tuple[Array, Array, Array, Array, Array]
 _MOSTLY_DIFFERENT = 0.9  # of the rows: to pool so few that are equal gains little
 
 
@@ -88,6 +89,15 @@ class Lagrangian:
     def price(self, multipliers: Array) -> Array | float:
         """Return G: half of G times the squared parameters is to be subtracted."""
         return 0.0
+
+    def relaxed(self, multipliers: Array, box: Box | None = None) -> "Relaxation":
+        """Return the relaxation at some multipliers."""
+        p, q, c, level = self.combined(multipliers)
+        if box is None:
+            return Relaxation(self, multipliers, p, q, c, level)
+        half = 0.5 * self.price(multipliers)
+        tilt, level = -half * (box.low + box.high), level + float(np.sum(half * box.low * box.high))
+        return Relaxation(self, multipliers, p, q, c, level, tilt, box)
 
     def values(self, up: Array, down: Array, share: Array) -> Array:
         """Return the constraints where points have these values of l(s), l(-s), sigmoid(s)."""
@@ -163,30 +173,18 @@ class Relaxation:
     tilt: Array | float = 0.0
     box: Box | None = None  # where it is below the Lagrangian; None stands for the whole space
 
-    @classmethod
-    def of(cls, lagrangian: Lagrangian, multipliers: Array, box: Box | None = None) -> "Relaxation":
-        """Return the relaxation at some multipliers."""
-        p, q, c, level = lagrangian.combined(multipliers)
-        if box is None:
-            return cls(lagrangian, multipliers, p, q, c, level)
-        half = 0.5 * lagrangian.price(multipliers)
-        tilt, level = -half * (box.low + box.high), level + float(np.sum(half * box.low * box.high))
-        return cls(lagrangian, multipliers, p, q, c, level, tilt, box)
-
     @cached_property
     def n(self) -> Array:
         """N, the sum of p and q."""
         return self.p + self.q
 
     @property
-    def bend(self) -> float:
-        """The largest share of rates in a function, from 1 on it is not convex."""
-        return float((np.abs(self.c) / self.n).max())
-
-    @property
     def bends(self) -> Array:
-        """The same of each constraint with a multiplier of one, (n_functions - 1,)."""
-        return np.abs(self.lagrangian.rates / self.n).max(axis=1)
+        """The largest share of rates in a function, from 1 on it is not convex, (n_functions,).
+
+        The first one is that of the Lagrangian, others of each constraint with a multiplier of one.
+        """
+        return np.abs(np.vstack([self.c, self.lagrangian.rates]) / self.n).max(axis=1)
 
     @property
     def bounded_below(self) -> bool:
@@ -200,8 +198,12 @@ class Relaxation:
         return least + np.minimum(self.c, 0.0)
 
     @cached_property
-    def pieces(self) -> "Pieces":
-        """Where envelopes are straight."""
+    def pieces(self) -> Pieces:
+        """The straight parts of envelopes: side, t, slope, end and chord, (n_points,) each.
+
+        An envelope is straight on a side of t (0: nowhere), from t to the end where it meets the
+        function again, infinity in the whole space; with a chord it is straight everywhere.
+        """
         side = np.where(np.abs(self.c) > self.n, np.sign(self.c), 0.0)
         share = np.full(len(side), 0.5)  # sigmoid(t), mirrored for side = -1
         np.divide(self.n, np.abs(self.c), out=share, where=side != 0.0)
@@ -210,9 +212,9 @@ class Relaxation:
         if self.box is not None:
             return self._pieces_in_box(side, t)
         slope, infinite = np.where(side > 0.0, self.q, -self.p), np.full(len(side), np.inf)
-        return Pieces(side, side * t, slope, infinite, np.zeros(len(side), bool))
+        return side, side * t, slope, infinite, np.zeros(len(side), bool)
 
-    def _pieces_in_box(self, side: Array, first: Array) -> "Pieces":
+    def _pieces_in_box(self, side: Array, first: Array) -> Pieces:
         """Return the pieces for scores in an interval, where lines end at the function.
 
         The function is convex, then concave. A tangent that ends below it is therefore below it in
@@ -256,13 +258,13 @@ class Relaxation:
         np.divide(top - at[0], high - t, out=slope, where=chord & (high > t))
         every = np.zeros((4, len(side)))
         every[:, bent] = sign * t, sign * slope, sign * high, chord
-        return Pieces(side, every[0], every[1], every[2], every[3] > 0.0)
+        return side, every[0], every[1], every[2], every[3] > 0.0
 
     def at(self, w: Array) -> "EnvelopePoint":
         """Return the relaxation at a point: one forward pass."""
-        side, t, slope, *_ = pieces = self.pieces
+        side, t, slope, _, chord = self.pieces
         scores, pullback = self.lagrangian.model.forward(w)
-        beyond = (side * (scores - t) > 0.0) | pieces.chord
+        beyond = (side * (scores - t) > 0.0) | chord
         touching = np.where(beyond, t, scores)
         up, down, share = touched = logistic(touching)
         values = self.p * up + self.q * down + self.c * share
@@ -270,20 +272,6 @@ class Relaxation:
         slopes = np.where(beyond, slope, self.n * share - self.p + self.c * share * (1.0 - share))
         envelopes = values, slopes, values - slopes * scores
         return EnvelopePoint(self, w, scores, pullback, *envelopes, beyond, touching, touched)
-
-
-class Pieces(NamedTuple):
-    """The straight parts of envelopes, (n_points,) each.
-
-    An envelope is straight on a side of t (0: nowhere), from t to the `end` where it meets the
-    function again, infinity in the whole space; with a `chord` it is straight everywhere.
-    """
-
-    side: Array
-    t: Array
-    slope: Array
-    end: Array
-    chord: Array
 
 
 def logistic(s: Array) -> tuple[Array, Array, Array]:

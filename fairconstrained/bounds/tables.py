@@ -150,6 +150,12 @@ class Tables:
         """Return the same: pooled rows would be of as many kinds as there are."""
         return self
 
+    def relaxed(self, multipliers: Array) -> "TableRelaxation":
+        """Return the relaxation at some multipliers."""
+        each = np.append(1.0, multipliers)
+        weights = np.tensordot(each, self.coefficients, 1)
+        return TableRelaxation(self, multipliers, weights, float(self.level @ each))
+
     @cached_property
     def values(self) -> tuple[Array, Array]:
         """The functions of the basis on the grid and their derivatives, (n_functions, n_points)."""
@@ -201,38 +207,19 @@ class TableRelaxation:
 
     lagrangian: Tables  # the functions
     multipliers: Array  # lambda, (n_constraints,)
+    weights: Array  # the weights a of the functions, (n_functions, n_kinds)
+    level: float  # what is added
 
     box = None
     tilt = 0.0
 
-    @cached_property
-    def _each(self) -> Array:
-        return np.append(1.0, self.multipliers)
-
-    @property
-    def level(self) -> float:
-        """What is added."""
-        return float(self.lagrangian.level @ self._each)
-
-    @cached_property
-    def weights(self) -> Array:
-        """The weights a of the functions, (n_functions, n_kinds)."""
-        return np.tensordot(self._each, self.lagrangian.coefficients, 1)
-
-    def _share(self, weights: Array) -> Array:
-        convex = self.lagrangian.basis.convex
-        losses = np.maximum(self.weights[convex].sum(axis=0), TINY)
-        return (np.abs(weights[..., ~convex, :]).sum(axis=-2) / losses).max(axis=-1)
-
-    @property
-    def bend(self) -> float:
-        """The largest share of surrogates in the function of a row."""
-        return float(self._share(self.weights))
-
     @property
     def bends(self) -> Array:
-        """The same of each constraint with a multiplier of one."""
-        return self._share(self.lagrangian.coefficients[1:])
+        """The largest share of surrogates in the function of a row, see `Relaxation.bends`."""
+        convex = self.lagrangian.basis.convex
+        losses = np.maximum(self.weights[convex].sum(axis=0), TINY)
+        each = np.concatenate([self.weights[None], self.lagrangian.coefficients[1:]])
+        return (np.abs(each[:, ~convex]).sum(axis=1) / losses).max(axis=1)
 
     @property
     def bounded_below(self) -> bool:

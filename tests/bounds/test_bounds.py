@@ -9,8 +9,8 @@ import fairconstrained as fc
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.bounds.branching import interpolated
 from fairconstrained.bounds.fenchel import Box, class_bound
-from fairconstrained.bounds.relaxation import Lagrangian, Relaxation
-from fairconstrained.bounds.tables import TableRelaxation, Tables
+from fairconstrained.bounds.relaxation import Lagrangian
+from fairconstrained.bounds.tables import Tables
 from fairconstrained.constraints import BoundedGroupLoss, IntersectionalLossParity, ROCParity
 
 pytestmark = [  # kappa is small for some constraints, and not used by others
@@ -62,7 +62,7 @@ def test_no_point_of_a_grid_is_below_the_bound(constraint, round_to):
         for _ in range(20):
             multipliers = source.exponential(size=problem.n_constraints)
             w = at.w + source.normal(size=2)
-            assert Relaxation.of(each, multipliers).at(w).bound <= best
+            assert each.relaxed(multipliers).at(w).bound <= best
 
 
 RELAXED = [
@@ -87,7 +87,7 @@ def test_no_point_of_a_grid_is_below_the_bound_of_tables(constraint, options):
         tables = Tables.of(at, every, exact=exact)
         for scale in (0.0, 1e-2, 1.0):
             multipliers = scale * source.exponential(size=problem.n_constraints)
-            relaxed = TableRelaxation(tables, multipliers)
+            relaxed = tables.relaxed(multipliers)
             bound = relaxed.at(at.w + 0.1 * source.normal(size=2)).bound
             assert bound <= best
             lagrangian = min(p.objective + multipliers @ p.values(every) for p in points)
@@ -134,8 +134,8 @@ def test_tables_and_closed_forms_agree():
     chosen = np.arange(problem.n_constraints)
     for scale in (0.1, 1.0, 5.0):
         multipliers = scale * model.multipliers_
-        closed = Relaxation.of(Lagrangian.of(at, chosen), multipliers).at(at.w)
-        table = TableRelaxation(Tables.of(at, chosen, exact=True), multipliers).at(at.w)
+        closed = Lagrangian.of(at, chosen).relaxed(multipliers).at(at.w)
+        table = Tables.of(at, chosen, exact=True).relaxed(multipliers).at(at.w)
         assert table.value == pytest.approx(closed.value, rel=1e-3)
         np.testing.assert_allclose(table.gradient, closed.gradient, atol=1e-3)
 
@@ -160,7 +160,7 @@ def test_no_point_of_a_box_is_below_its_bound(constraint):
             value = p @ up + q @ down + c @ (1.0 / (1.0 + np.exp(-scores))) + level
             values.append(value + lagrangian.penalty.value(w))
         for each in (lagrangian, grid):
-            point = Relaxation.of(each, multipliers, box).at(middle)
+            point = each.relaxed(multipliers, box).at(middle)
             assert point.bound <= min(values) + 1e-12
 
 
