@@ -155,15 +155,11 @@ class TwoRates:
 
     def _information(self, left: Array, right: Array) -> Array:
         """Return the largest information about the second rate between points of the line."""
-        ends = []
-        for second in (left, right):
-            first = self.on_line(second)
-            with np.errstate(divide="ignore", over="ignore"):
-                ends.append(
-                    self.n_second / (second * (1.0 - second))
-                    + (self.second / self.first) ** 2 * self.n_first / (first * (1.0 - first))
-                )
-        return np.maximum(*ends)
+        second = np.stack([left, right])
+        first, factor = self.on_line(second), (self.second / self.first) ** 2 * self.n_first
+        with np.errstate(divide="ignore", over="ignore"):
+            ends = self.n_second / (second * (1.0 - second)) + factor / (first * (1.0 - first))
+        return np.max(ends, axis=0)
 
     def _probability(self, most: Array, first: Array, second: Array, delta: float) -> Array:
         """Return upper bounds, exact up to the far tails, on the probability of a region."""

@@ -57,7 +57,7 @@ class LeafFeatures:
         return sp.csr_array((values.ravel(), columns.ravel(), rows), shape=(n_rows, n_columns))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LeafModel(LinearModel):
     """The scores of given trees as a function of the values of their leaves, and an intercept.
 
@@ -82,8 +82,8 @@ class LeafModel(LinearModel):
     kind: ClassVar[str] = "model of the same trees"
     fits_features: ClassVar[bool] = True
 
-    features: LeafFeatures | None = None
-    initial: Array | None = None
+    features: LeafFeatures
+    initial: Array
     curvatures: Array | None = None
     grown: Any = None
 
@@ -139,11 +139,10 @@ class LeafModel(LinearModel):
 
     def start(self, random_state: np.random.RandomState) -> Array:
         """Return the boosted leaf values."""
-        return np.zeros(self.n_parameters) if self.initial is None else self.initial.copy()
+        return self.initial.copy()
 
     def on(self, X: Matrix) -> "LeafModel":
         """Return the model of other rows, of which X are the features, not the leaves."""
-        assert self.features is not None, "made by LeafModel.of"
         return replace(self, X=self.features(X))
 
 

@@ -161,10 +161,8 @@ class ConvergenceDisplay:
 
     def _draw(self, trace: Trace, style: dict[str, Any]) -> list[Line2D]:
         """Draw the lines of a run in the three panels, with a larger marker at the end."""
-        x, objective, violation = (
-            np.asarray(getattr(trace, name), dtype=float)
-            for name in (self.x, "objective", "violation")
-        )
+        columns = [self.x, "objective", "violation", "kkt_residual"]
+        x, objective, violation, residual = trace.to_frame()[columns].to_numpy(dtype=float).T
         if self.reference is not None:
             gap = np.abs(objective - self.reference) / max(abs(self.reference), _SMALLEST)
             objective = np.maximum(gap, _SMALLEST)
@@ -172,8 +170,8 @@ class ConvergenceDisplay:
         if not violation[-1] <= self.feasible:
             last |= {"markerfacecolor": "white", "markeredgecolor": style["color"]}
             last |= {"markeredgewidth": 1.4}
-        lines, residual = [], np.maximum(trace.kkt_residual, _SMALLEST)
-        for axis, column in zip(self.axes_, (objective, violation, residual), strict=True):
+        lines, panels = [], (objective, violation, np.maximum(residual, _SMALLEST))
+        for axis, column in zip(self.axes_, panels, strict=True):
             y = np.where(np.isfinite(column), column, np.nan)  # values of diverging runs
             empty = {} if np.isfinite(y).any() else {"markevery": None}  # it needs a point
             lines += axis.plot(x, y, **{**style, **empty})

@@ -200,7 +200,7 @@ FAR = 10.0  # feature scales within which a mean of convex constraints shows tha
 def is_stuck(
     at: Evaluation,
     tol: float,
-    multipliers: Dual | None = None,
+    multipliers: Dual,
     rounded: Evaluation | None = None,
     reach: float = 1.0,
 ) -> bool:
@@ -214,8 +214,7 @@ def is_stuck(
     """
     if at.violation <= tol:
         return False
-    weights = [] if multipliers is None else [multipliers]
-    for each in chain(weights, map(stationary_weights, [rounded or at])):  # only where needed
+    for each in chain([multipliers], map(stationary_weights, [rounded or at])):  # where needed
         violation, slope = combined_violation(at, each, rounded)
         if violation > tol and slope <= min(_FLAT, violation / reach):
             return True

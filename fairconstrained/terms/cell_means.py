@@ -255,10 +255,9 @@ def rows_by_cell(cells: SparseMatrix) -> list[tuple[Array, Array]]:
     return [(by_cell.indices[a:b], by_cell.data[a:b]) for a, b in pairwise(by_cell.indptr)]
 
 
-def averages(term: OnCells, function: ScalarFunction, shift: float = 0.0) -> CellMeans:
-    """Return the averages over the cells of a term of a function of the scores plus a shift."""
-    combination = identity(int(term.cells.shape[0]))
-    return CellMeans(term.cells, function, combination=combination, shift=shift)
+def averages(term: OnCells, function: ScalarFunction) -> CellMeans:
+    """Return the averages over the cells of a term of a function of the scores."""
+    return CellMeans(term.cells, function, combination=identity(int(term.cells.shape[0])))
 
 
 def average(function: ScalarFunction, signs: Array, sample_weight: Array) -> CellMeans:

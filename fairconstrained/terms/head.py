@@ -237,11 +237,8 @@ class FunctionAverages(AffineHead):
         The columns, (n_statistics, n_columns), say which statistics are added up; None, each alone.
         """
         lower, upper = self.function.curvature
-        sizes = max(-lower, 0.0), max(upper, 0.0)
-        positive, negative = (
-            as_csr(part) * size for part, size in zip(self._signed_parts, sizes, strict=True)
-        )
-        bend = positive + negative
+        positive, negative = map(as_csr, self._signed_parts)
+        bend = positive * max(-lower, 0.0) + negative * max(upper, 0.0)
         return column_maxima(bend if columns is None else bend @ columns)
 
 

@@ -26,9 +26,8 @@ class OrderedPairs:
     # the numbers a and b of each family: the same ones, or others. Rows are ordered by family, then
     # by a, then by b
     families: tuple[Family, ...]
-    # m, where the numbers are M x of what the matrix is multiplied by; None is the identity,
-    # (n_numbers, n_columns)
-    numbers: Matrix | None = None
+    # M, where the numbers are M x of what the matrix is multiplied by, (n_numbers, n_columns)
+    numbers: Matrix
     # what is added to the numbers where the largest values are asked for, (n_numbers,)
     origin: Array | None = None
     # the rows that the matrix has, by their positions; None stands for all of them
@@ -44,21 +43,12 @@ class OrderedPairs:
     @property
     def shape(self) -> tuple[int, int]:
         """The number of pairs, and of columns."""
-        columns = self._n_numbers if self.numbers is None else int(self.numbers.shape[1])
-        return int(self._starts[-1]) if self.rows is None else len(self.rows), columns
-
-    @property
-    def _n_numbers(self) -> int:
-        if self.numbers is not None:
-            return int(self.numbers.shape[0])
-        return max((max(a.stop, b.stop) for a, b in self.families), default=0)
-
-    def _numbers(self, x: Array) -> Array:
-        return x if self.numbers is None else self.numbers @ x
+        rows = int(self._starts[-1]) if self.rows is None else len(self.rows)
+        return rows, int(self.numbers.shape[1])
 
     def __matmul__(self, x: Array) -> Array:
         """Return the values of all pairs, of shape (n_pairs, *x.shape[1:])."""
-        m, (a, b) = self._numbers(x), self.ends()
+        m, (a, b) = self.numbers @ x, self.ends()
         return np.asarray(self.first * m[a] + self.second * m[b])
 
     def largest_values(self, x: Array) -> Array:
@@ -66,7 +56,7 @@ class OrderedPairs:
 
         The factors have opposite signs: the largest and the least number make it.
         """
-        m = self._numbers(x) if self.origin is None else self._numbers(x) + self.origin[:, None]
+        m = self.numbers @ x + (0.0 if self.origin is None else self.origin[:, None])
         ends = [
             (self.first * m[a.start : a.stop]).max(axis=0)
             + (self.second * m[b.start : b.stop]).max(axis=0)
@@ -77,10 +67,9 @@ class OrderedPairs:
 
     def __rmatmul__(self, v: Array) -> Array:
         """Return v times the matrix, of shape (n_columns,)."""
-        a, b = self.ends()
-        total = self.first * np.bincount(a, v, self._n_numbers)
-        total += self.second * np.bincount(b, v, self._n_numbers)
-        return total if self.numbers is None else self.numbers.T @ total
+        (a, b), n = self.ends(), int(self.numbers.shape[0])
+        total = self.first * np.bincount(a, v, n) + self.second * np.bincount(b, v, n)
+        return self.numbers.T @ total
 
     def ends(self) -> tuple[Array, Array]:
         """Return the positions of a and b among all numbers, of every row."""
@@ -100,16 +89,16 @@ class OrderedPairs:
         a, b = self.ends()
         values, indices = np.tile([self.first, self.second], len(a)), np.column_stack([a, b])
         entries = values, indices.ravel(), np.arange(0, 2 * len(a) + 1, 2)
-        rows = sp.csr_array(entries, shape=(len(a), self._n_numbers))
-        return rows if self.numbers is None else sp.csr_array(cast("Matrix", rows) @ self.numbers)
+        rows = sp.csr_array(entries, shape=(len(a), self.numbers.shape[0]))
+        return sp.csr_array(cast("Matrix", rows) @ self.numbers)
 
     @cached_property
     def array(self) -> Array:
         """The rows, of which there are few: sparse ones would take longer to make."""
         a, b = self.ends()
-        rows, each = np.zeros((len(a), self._n_numbers)), np.arange(len(a))
+        rows, each = np.zeros((len(a), self.numbers.shape[0])), np.arange(len(a))
         rows[each, a], rows[each, b] = self.first, self.second
-        return rows if self.numbers is None else np.asarray(rows @ self.numbers)
+        return np.asarray(rows @ self.numbers)
 
     def __abs__(self) -> sp.csr_array:
         """Return the absolute values."""
@@ -117,7 +106,7 @@ class OrderedPairs:
 
     def largest(self, x: Array, least: float, most: int, *, distinct: bool = False) -> Array:
         """Return the pairs of the largest values that are at least `least`, in falling order."""
-        m = self._numbers(x) + (0.0 if self.origin is None else self.origin)
+        m = self.numbers @ x + (0.0 if self.origin is None else self.origin)
         largest, values = [np.zeros(0, int)], [np.zeros(0)]
         for start, (a, b) in zip(self._starts[:-1], self.families, strict=True):
             up, down = self.first * m[a.start : a.stop], self.second * m[b.start : b.stop]

@@ -111,7 +111,7 @@ def test_a_point_in_a_ball_nearest_to_a_half_space_is_stuck():
     """The gradient does not vanish there, but leads out of the ball."""
     at = contradiction(L2Ball(1.0), bounds=(-2.0, 1.0)).at(np.array([1.0, 0.0]))
     assert slope_of_violation(at) < 1e-8
-    assert kkt.is_stuck(at, 1e-4)
+    assert kkt.is_stuck(at, 1e-4, kkt.stationary_weights(at))
 
 
 def test_where_nothing_is_violated_no_weights_are_stationary():
@@ -134,7 +134,7 @@ def test_a_mean_of_convex_constraints_shows_that_none_can_be_met():
     assert not kkt.is_stuck(at, 1e-4, np.array([1.0, 0.0]), reach=kkt.FAR)
     assert slope_of_violation(at) > 0.1
     assert kkt.is_stuck(at, 1e-4, violations)
-    assert not kkt.is_stuck(at, 1e-4)
+    assert not kkt.is_stuck(at, 1e-4, kkt.stationary_weights(at))
 
 
 def test_the_least_violation_of_an_infeasible_problem_in_few_passes():

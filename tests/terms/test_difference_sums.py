@@ -108,8 +108,8 @@ ONE, FEW, MANY, LAST = range(5, 6), range(5), range(6, 12), range(12, 13)
 
 
 PAIRS = {
-    "differences": OrderedPairs(1.0, -1.0, ((FEW, FEW), (ONE, ONE), (MANY, MANY))),
-    "ratios": OrderedPairs(-1.0, 0.8, ((FEW, FEW), (ONE, FEW), (MANY, LAST))),
+    "differences": OrderedPairs(1.0, -1.0, ((FEW, FEW), (ONE, ONE), (MANY, MANY)), np.eye(12)),
+    "ratios": OrderedPairs(-1.0, 0.8, ((FEW, FEW), (ONE, FEW), (MANY, LAST)), np.eye(13)),
     "means of cells": OrderedPairs(
         1.0, -0.5, ((FEW, FEW), (FEW, ONE)), np.random.default_rng(0).normal(size=(6, 9))
     ),
@@ -155,7 +155,7 @@ def test_distinct_pairs_share_no_number_and_the_largest_is_among_them(pairs, rng
 
 def test_names_are_those_of_the_two_numbers():
     names = PairNames(
-        OrderedPairs(1.0, -1.0, ((range(2), range(2)), (range(2, 5), range(2, 5)))),
+        OrderedPairs(1.0, -1.0, ((range(2), range(2)), (range(2, 5), range(2, 5))), np.eye(5)),
         "{first} - {second}",
         list("abcde"),
     )
