@@ -25,7 +25,6 @@ from sklearn.isotonic import isotonic_regression
 from fairconstrained.bounds.fenchel import TINY, RelaxedPoint
 from fairconstrained.bounds.relaxation import Lagrangian, outputs_of
 from fairconstrained.functions import Loss, Ramp, Sigmoid
-from fairconstrained.functions.base import ScalarFunction
 from fairconstrained.models.linear import LinearModel
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import CompositeFunction, Evaluation
@@ -52,41 +51,6 @@ def tabulated(part: CompositeFunction) -> bool:
     return convex or type(term.function) in (Sigmoid, Ramp)
 
 
-@dataclass(frozen=True)
-class Basis:
-    """The functions g_k: f(sign (s + shift))."""
-
-    functions: tuple[ScalarFunction, ...]
-    signs: Array
-    shifts: Array
-
-    @cached_property
-    def convex(self) -> Array:
-        """Which are losses, (n_functions,)."""
-        return np.array([isinstance(f, Loss) for f in self.functions])
-
-    @cached_property
-    def kinks(self) -> Array:
-        """Where their slopes jump."""
-        each = zip(self.functions, self.signs, self.shifts, strict=True)
-        kinks = [sign * at - shift for f, sign, shift in each for at, _ in f.kinks]
-        return np.array(kinks, dtype=float)
-
-    @cached_property
-    def curvature(self) -> Array:
-        """Bounds on their second derivatives between the points of a grid, (n_functions, 2)."""
-        return np.array([(0.0, 0.0) if f.kinks else f.curvature for f in self.functions])
-
-    def at(self, points: Array) -> tuple[Array, Array]:
-        """Return the values and derivatives, (n_functions, n_points)."""
-        values, slopes = np.empty((2, len(self.functions), len(points)))
-        for k, f in enumerate(self.functions):
-            margins = self.signs[k] * (points + self.shifts[k])
-            values[k] = f.value(margins)
-            slopes[k] = self.signs[k] * f.derivative(margins, values[k])
-        return values, slopes
-
-
 @dataclass(frozen=True, eq=False)
 class Tables:
     """The objective and constraints by kinds of rows."""
@@ -95,12 +59,14 @@ class Tables:
     penalty: Penalty  # an elastic net on the coefficients
     weight: Array  # what the functions of the kind of a row are multiplied by, (n_rows,)
     kind: Array  # the kind of every row, (n_rows,)
-    # the weights of the functions of the basis in each function, the objective first, (1 +
-    # n_constraints, n_functions, n_kinds)
+    # the weights of the functions g_k in each function, the objective first, (1 + n_constraints,
+    # n_functions, n_kinds)
     coefficients: Array
     level: Array  # what is added to each, (1 + n_constraints,)
-    basis: Basis  # the functions
+    functions: Array  # f_k and the signs in g_k, (n_functions,)
+    signs: Array
     points: Array  # the grid of scores, (n_points,)
+    values: Array  # g_k on the grid, and their derivatives, (2, n_functions, n_points)
 
     @classmethod
     def of(cls, at: Evaluation, chosen: Array, *, exact: bool = False) -> "Tables | None":
@@ -125,19 +91,35 @@ class Tables:
         for block, (row, column) in zip(blocks, ends, strict=False):
             coefficients[row : row + block.shape[0], column : column + block.shape[1]] = block
         used = np.any(coefficients, axis=(0, 2))
-        functions, signs, shifts = map(np.concatenate, zip(*bases, strict=True))
-        basis = Basis(tuple(functions[used]), signs[used], shifts[used])
+        functions, signs, shifts = (np.concatenate(part)[used] for part in zip(*bases, strict=True))
+        basis = list(zip(functions, signs, shifts, strict=True))
+        kinks = np.array([sign * kink - shift for f, sign, shift in basis for kink, _ in f.kinks])
         level = np.concatenate(levels)
         level[1:] -= at.violation
-        sizes = np.abs(model.scores(at.w)).max(), np.abs(basis.shifts).max(initial=0.0)
-        reach = max(_ROOM * sum(sizes), _LEAST_ROOM, *(_ROOM * np.abs(basis.kinks)))
+        sizes = np.abs(model.scores(at.w)).max(), np.abs(shifts).max(initial=0.0)
+        reach = max(_ROOM * sum(sizes), _LEAST_ROOM, *(_ROOM * np.abs(kinks)))
         points = np.linspace(-reach, reach, _EXACT_POINTS if exact else _POINTS)
-        if len(basis.kinks):
-            away = np.abs(points[:, None] - basis.kinks).min(axis=1)
-            points = np.union1d(points[away >= 2.0 * _NEAR_KINK], basis.kinks)
+        if len(kinks):
+            away = np.abs(points[:, None] - kinks).min(axis=1)
+            points = np.union1d(points[away >= 2.0 * _NEAR_KINK], kinks)
         points = np.concatenate([[-_FAR * reach], points, [_FAR * reach]])
-        penalty = problem.objective.penalty
-        return cls(model, penalty, weight, kind, coefficients[:, used], level, basis, points)
+        values = np.empty((2, len(basis), len(points)))
+        for k, (f, sign, shift) in enumerate(basis):
+            margins = sign * (points + shift)
+            values[0, k] = f.value(margins)
+            values[1, k] = sign * f.derivative(margins, values[0, k])
+        rows = model, problem.objective.penalty, weight, kind
+        return cls(*rows, coefficients[:, used], level, functions, signs, points, values)
+
+    @cached_property
+    def convex(self) -> Array:
+        """Which functions are losses, (n_functions,)."""
+        return np.array([isinstance(f, Loss) for f in self.functions])
+
+    @cached_property
+    def curvature(self) -> Array:
+        """Bounds on their second derivatives between the points of the grid, (n_functions, 2)."""
+        return np.array([(0.0, 0.0) if f.kinks else f.curvature for f in self.functions])
 
     @property
     def cost(self) -> int:
@@ -155,11 +137,6 @@ class Tables:
         each = np.append(1.0, multipliers)
         weights = np.tensordot(each, self.coefficients, 1)
         return TableRelaxation(self, multipliers, weights, float(self.level @ each))
-
-    @cached_property
-    def values(self) -> tuple[Array, Array]:
-        """The functions of the basis on the grid and their derivatives, (n_functions, n_points)."""
-        return self.basis.at(self.points)
 
 
 def _signs(term: Any) -> Array:
@@ -216,7 +193,7 @@ class TableRelaxation:
     @property
     def bends(self) -> Array:
         """The largest share of surrogates in the function of a row, see `Relaxation.bends`."""
-        convex = self.lagrangian.basis.convex
+        convex = self.lagrangian.convex
         losses = np.maximum(self.weights[convex].sum(axis=0), TINY)
         each = np.concatenate([self.weights[None], self.lagrangian.coefficients[1:]])
         return (np.abs(each[:, ~convex]).sum(axis=1) / losses).max(axis=1)
@@ -224,29 +201,29 @@ class TableRelaxation:
     @property
     def bounded_below(self) -> bool:
         """Whether no loss is subtracted."""
-        return bool(np.all(self.weights[self.lagrangian.basis.convex] >= 0.0))
+        return bool(np.all(self.weights[self.lagrangian.convex] >= 0.0))
 
     @property
     def least(self) -> Array:
         """A lower bound on each function: losses are at least 0, surrogates between 0 and 1."""
-        rates = np.minimum(self.weights[~self.lagrangian.basis.convex], 0.0).sum(axis=0)
+        rates = np.minimum(self.weights[~self.lagrangian.convex], 0.0).sum(axis=0)
         return self.lagrangian.weight * rates[self.lagrangian.kind]
 
     @cached_property
     def minorant(self) -> tuple[Array, Array]:
         """Its values at the points, (n_kinds, n_points), and the slopes between them."""
-        points, basis, a = self.lagrangian.points, self.lagrangian.basis, self.weights
-        of_basis, slopes_of_basis = self.lagrangian.values
+        tables, a = self.lagrangian, self.weights
+        points, convex, (of_basis, slopes_of_basis) = tables.points, tables.convex, tables.values
         steps = np.diff(points)
         values = a.T @ of_basis
-        bend = np.maximum(a * basis.curvature[:, 1:], a * basis.curvature[:, :1]).sum(axis=0)
+        bend = np.maximum(a * tables.curvature[:, 1:], a * tables.curvature[:, :1]).sum(axis=0)
         inner = np.concatenate([[0.0], steps[1:-1], [0.0]])
         wider = np.maximum(inner[1:], inner[:-1])  # of the steps on both sides
         values[:, 1:-1] -= np.maximum(bend, 0.0)[:, None] * wider**2 / 8.0
         # beyond the grid a surrogate goes on to 0 or 1, and losses are above their tangents
-        limits = np.array([basis.signs < 0.0, basis.signs > 0.0]).T - of_basis[:, [1, -2]]
-        falls = np.minimum(a[:, :, None] * limits[:, None], 0.0)[~basis.convex].sum(axis=0)
-        ends = np.einsum("ks,ke->se", a[basis.convex], slopes_of_basis[basis.convex][:, [1, -2]])
+        limits = np.array([tables.signs < 0.0, tables.signs > 0.0]).T - of_basis[:, [1, -2]]
+        falls = np.minimum(a[:, :, None] * limits[:, None], 0.0)[~convex].sum(axis=0)
+        ends = np.einsum("ks,ke->se", a[convex], slopes_of_basis[convex][:, [1, -2]])
         values[:, [1, -2]] += falls
         values[:, [0, -1]] = values[:, [1, -2]] + ends * (points[[0, -1]] - points[[1, -2]])
         lowered, slopes = values, np.diff(values, axis=1) / steps
