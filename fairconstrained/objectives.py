@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -101,10 +102,7 @@ class MeanLoss(Parametrized, Objective):
         """The loss, also where `loss` is a name."""
         return resolve("loss", self.loss, LOSSES, Loss)
 
-    @property
-    def gives_log_odds(self) -> bool:  # type: ignore[override]
-        """Whether those of the loss are."""
-        return self.loss_function.gives_log_odds
+    gives_log_odds = property(attrgetter("loss_function.gives_log_odds"))
 
     def bind(self, y: Array, sample_weight: Array) -> Term:
         """Return the term with the mean of the loss."""

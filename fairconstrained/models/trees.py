@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -223,10 +224,7 @@ class ScoreModel(_OfPositions):
 
     linear: ClassVar[bool] = True
 
-    @property
-    def n_parameters(self) -> int:
-        """The number of scores of all rows."""
-        return self.space.n_rows
+    n_parameters = property(attrgetter("space.n_rows"))
 
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return the scores of the rows, and the map that puts weights at their positions."""
@@ -268,10 +266,7 @@ class ThresholdModel(_OfPositions):
     n_thresholds: int  # how many thresholds there are
     rows: Array  # the positions of this model's rows, (n_rows,)
 
-    @property
-    def n_parameters(self) -> int:
-        """The number of thresholds."""
-        return self.n_thresholds
+    n_parameters = property(attrgetter("n_thresholds"))
 
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return the scores minus the thresholds, and minus the sums of weights by threshold."""

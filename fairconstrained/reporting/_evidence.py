@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
@@ -82,10 +83,7 @@ class Evidence:
         }
         return cls(rows, findings, compared)
 
-    @property
-    def confidence(self) -> float:
-        """The confidence level."""
-        return self.compared.confidence
+    confidence = property(attrgetter("compared.confidence"))
 
     @property
     def names(self) -> list[str]:

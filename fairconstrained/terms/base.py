@@ -6,6 +6,7 @@ the second one, the head, a few outputs from the statistics. Only the first step
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -38,6 +39,9 @@ class Term(ABC):
         Whether the gradients are continuous.
     convex : bool
         Whether every output is convex in the scores.
+    smoothable, difference_of_convex : bool
+        Whether `smoothed` returns a smooth term, and whether `convexify` can be called; by default
+        where the term is smooth, or convex.
     batchable : bool
         Whether `take` is defined, so that the term can be put on some of its rows.
     curved : bool
@@ -70,10 +74,8 @@ class Term(ABC):
     factored: bool = False
     output_blocks: Array | None = None
 
-    @property
-    def smoothable(self) -> bool:
-        """Whether `smoothed` returns a smooth term."""
-        return self.smooth
+    smoothable = property(attrgetter("smooth"))
+    difference_of_convex = property(attrgetter("convex"))
 
     @property
     def auxiliary_start(self) -> Array:
@@ -221,11 +223,6 @@ class Term(ABC):
     def weakly_convex(self) -> bool:
         """Whether a quadratic in the scores can make every output convex."""
         return bool(np.all(np.isfinite(self.weak_curvature())))
-
-    @property
-    def difference_of_convex(self) -> bool:
-        """Whether `convexify` can be called."""
-        return self.convex
 
     def convexify(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> "Term":
         """Return a convex majorant that touches the term at the scores; itself if it is convex.
