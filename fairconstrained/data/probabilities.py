@@ -131,12 +131,12 @@ def _corrected(
     inside = groups.known
     places = pd.Index(names).get_indexer(pd.Index(list(map(str, groups.labels))))
     codes = places[groups.codes[inside]]
-    counts = np.unique(codes, return_counts=True)[1]
+    counts = np.bincount(groups.codes[inside])
     if len(inside) != len(P) or np.any(codes < 0) or len(counts) < 2 or counts.min() < 2:
         raise ValueError(
             f"known must have one group per row of P, of the groups {names}, or None where it is "
             "not known; at least two groups, and two rows of each, must be known; got "
-            f"{len(inside)} rows with the groups {groups.names.tolist()}."
+            f"{len(inside)} rows, known {dict(zip(groups.labels, counts.tolist(), strict=False))}."
         )
     logs = np.log(np.clip(P, 1e-6, None))
     inputs = logs if given is None else np.column_stack([logs, _numbers(given, len(P))])

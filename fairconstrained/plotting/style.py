@@ -43,11 +43,12 @@ def mark(i: int) -> dict[str, Any]:
 
 
 def plain_text(name: str, width: int = 40) -> str:
-    """Return a name from the data such that matplotlib draws it as it is: "$" begins no formula.
+    """Return a name from the data such that matplotlib draws it as it is.
 
-    It has lines of at most `width` characters.
+    "$" begins no formula, and legends leave out what begins with "_". It has lines of at most
+    `width` characters.
     """
-    return fill(name, width).replace("$", r"\$")
+    return fill(" " * name.startswith("_") + name, width).replace("$", r"\$")
 
 
 class AxesDisplay:

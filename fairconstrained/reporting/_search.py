@@ -19,9 +19,10 @@ from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.exceptions import warn
+from fairconstrained.inspection.assessment import assess
 from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.outputs import Outputs
-from fairconstrained.model_selection.path_fitting import fairness_path
+from fairconstrained.model_selection.path_fitting import fairness_path, grid, strictest
 from fairconstrained.reporting.comparison import compared
 from fairconstrained.reporting.forms import sentence
 from fairconstrained.utils.arguments import brief
@@ -79,9 +80,8 @@ def fitted(
     names, kappas, free = [name], [np.nan], {} if shares is None else {"constraint": None}
     fits = [heard(clone(last).set_params(**free).fit, X, **given)]
     if shares is not None:
-        collected = collect(fits[0][0], X, **given).against_rest(pos_label)
-        gap = compared(collected, None, last.constraint, 0.95)["gap"].iloc[0]
-        kappas += (min(np.fmax(gap, _LEAST_GAP), 1.0) * shares).tolist()  # rounding may exceed 1
+        widest = np.clip(_widest(fits[0][0], last, X, given, pos_label), _LEAST_GAP, 1.0)
+        kappas += (widest * shares).tolist()
         digits = max([0, *np.ceil(-np.log10(-100.0 * np.diff(shares))).astype(int)])
         percents = [f"{name}, {k:.{digits}%} of the gap" for k in shares]
         names = [f"{name}, without constraints", *percents]
@@ -101,6 +101,20 @@ def fitted(
             model = type(steps)([*before, (step, model)])
         candidates.append(Candidate(title, name, share, kappa, seconds, model, status))
     return candidates
+
+
+def _widest(free: Any, last: Any, X: Any, given: dict[str, Any], pos_label: Any) -> float:
+    """Return the smallest bound that the model without constraints meets on these rows."""
+    constraints = resolve_constraints(clone(last).set_params(**tolerance(last)).constraint)
+    varied = [each for each in constraints if each.takes_kappa] or constraints
+    collected = collect(free, X, **given).against_rest(pos_label)
+    rows = collected.assessed(*collected.outputs.values())
+    found = [assess(each, rows, 0.95) for each in resolve_constraints(varied, kappa=0.0)]
+    widest = np.fmax.reduce([each.on_predictions - each.tolerance for each in found])
+    if np.isnan(widest) and isinstance(last, FairEstimator):  # known to the rows of the fit alone
+        others = [given.get(name) for name in ("y", "sample_weight", "sensitive_features")]
+        widest = grid(strictest(last, (X, *others)), None, 2)[0]
+    return float(widest)
 
 
 def tolerance(estimator: Any, kappa: float = 0.0) -> dict[str, float]:

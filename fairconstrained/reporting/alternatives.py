@@ -23,7 +23,7 @@ from fairconstrained.reporting._tables import costs_in_words
 from fairconstrained.reporting.forms import Report, sentence
 from fairconstrained.reporting.report import FairnessReport
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.arguments import check_confidence, resolve
+from fairconstrained.utils.arguments import brief, check_confidence, resolve
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike, RandomState
 from fairconstrained.utils.execution import splits_of, workers
 from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
@@ -199,7 +199,8 @@ def find_alternatives(
         the rows to choose by. None takes the first of five parts, so that all figures are those of
         the recommended model. Of several parts the figures of candidates are means over their
         models, those of the recommended one are of the choice in every part, and the model is
-        fitted to all rows. For rows of your own, pass ``[(training, test)]``, positions of rows.
+        fitted to all rows. For rows of your own, pass ``[(training, test)]``, positions of rows. No
+        row may be twice in a part, or in two tests.
     pos_label : label or None, default=None
         The favourable class; None takes that of the estimators. Required with more than two
         classes.
@@ -259,8 +260,8 @@ def find_alternatives(
         criterion = resolve_constraints(final_estimator(leading).constraint)[0]
     wanted = resolve("criterion", criterion, CONSTRAINTS, Constraint)
     groups = None if both is None else search.compared_groups(groups_of(leading, X, both))
-    if baseline is not None and "baseline" in families:
-        raise ValueError("estimator: 'baseline' is the name of the argument baseline: use another.")
+    for name in {"baseline", "recommended"} & set(families):
+        raise ValueError(f"estimator: {name!r} is a name of the record: use another.")
     bounds: dict[str, Any] = dict.fromkeys(families, np.geomspace(1.0, _LEAST_SHARE, n_kappas))
     if baseline is not None:
         families["baseline"], bounds["baseline"] = baseline, None
@@ -325,6 +326,12 @@ def _parts(rows: search.Rows, cv: Any, random_state: Any) -> list[tuple[Array, A
             f"into rows to train on, to choose by and to measure on: {error} Pass more rows of "
             "each class, or the parts as cv."
         ) from error
+    for used in (np.concatenate([test for *_, test in parts]), *map(np.concatenate, parts)):
+        if len(np.unique(used)) < len(used):
+            raise ValueError(
+                f"cv={brief(cv)} has rows twice: every row is measured once, by a search that has "
+                "not seen it. Pass folds, such as cv=5, or parts that have no rows in common."
+            )
     return parts
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 from sklearn.utils import metadata_routing as routing
 from sklearn.utils.parallel import Parallel
+from sklearn.utils.validation import _num_samples
 from threadpoolctl import ThreadpoolController
 
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
@@ -70,9 +71,11 @@ _OF_FOLDS = {  # what scikit-learn calls for every fold; estimators are not told
 def splits_of(
     cv: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
 ) -> list[tuple[Array, Array]]:
-    """Return the rows of the training fold and of the test fold of every split."""
+    """Return the positions of the training fold and of the test fold of every split."""
+    rows, given = np.arange(_num_samples(X)), params or {}
     try:
-        splits = list(check_cv(cv, y, classifier=True).split(X, y, **(params or {})))
+        splits = check_cv(cv, y, classifier=True).split(X, y, **given)
+        folds = [(rows[training], rows[test]) for training, test in splits]  # they may be masks
     except ValueError as error:
         if "groups" not in str(error):
             raise
@@ -80,9 +83,9 @@ def splits_of(
             f"cv={cv!r} needs groups to split the rows by: pass them to fit, groups=..., or pass "
             f"the splits themselves, cv=list({type(cv).__name__}(...).split(X, y, groups))."
         ) from error
-    if not splits:
+    if not folds:
         raise ValueError(f"cv={cv!r} has no splits: pass at least one, or a number of folds.")
-    return splits
+    return folds
 
 
 def in_fold() -> bool:

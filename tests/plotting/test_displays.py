@@ -74,11 +74,11 @@ def test_path_from_predictions():
 
 def test_other_models_can_be_added():
     display = FairnessPathDisplay([0.1, 0.0], [0.8, 0.7], points={"$one": (0.05, 0.7)}).plot()
-    display.add_points("several", [[0.09, 0.77], [0.02, 0.72]])
-    assert display.points_["several"].get_xdata().tolist() == [0.02, 0.09]
+    display.add_points("_several", [[0.09, 0.77], [0.02, 0.72]])
+    assert display.points_["_several"].get_xdata().tolist() == [0.02, 0.09]
     assert display.line_.get_xdata().tolist() == [0.0, 0.1]
     texts = [text.get_text() for text in draw(display).ax_.get_legend().get_texts()]
-    assert texts == ["fairconstrained", r"\$one", "several"]
+    assert texts == ["fairconstrained", r"\$one", " _several"]
     draw(display.add_points("$^far$", (0.5, 0.1)))
     (left, right), (low, high) = display.ax_.get_xlim(), display.ax_.get_ylim()
     assert -0.01 < left <= 0.0 and right > 0.5 and low < 0.1 and high > 0.8

@@ -12,6 +12,7 @@ from _support.command_line import asked, table_of_a_user
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
+from sklearn.model_selection import RepeatedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -20,6 +21,7 @@ from fairconstrained.__main__ import main
 from fairconstrained.deployment import provenance, trusted_types
 
 N = 1500
+CLF = fc.FairLogisticClassifier()
 DATA = fc.make_biased_classification(N, gap=0.3, random_state=0)
 
 
@@ -105,21 +107,25 @@ def test_a_baseline_of_this_library_is_fitted_as_it_is():
 
 
 def test_no_change_is_recommended_where_none_has_a_smaller_gap():
-    free = fc.FairLogisticClassifier(None)
-    options = {"baseline": free, "max_loss": 0.0, "n_kappas": 1}
-    record = fc.find_alternatives(fc.FairLogisticClassifier(), *DATA, **options)
+    options = {"baseline": fc.FairLogisticClassifier(None), "max_loss": 0.0, "n_kappas": 1}
+    record = fc.find_alternatives(CLF, *DATA, **options)
     table = record.candidates
     assert table["choice_gap"].iloc[0] == table.loc["baseline", "choice_gap"]
     assert record.recommended == "baseline"
     assert record.reasons[0].startswith("No change is recommended")
 
 
-def test_one_of_several_classes_is_favourable():
+@pytest.mark.parametrize(
+    "constraint", [["demographic_parity", "error_rate_parity"], "balanced_rate"]
+)
+def test_the_first_bound_is_the_smallest_that_a_model_without_constraints_meets(constraint):
     X, y, groups = DATA
     several = np.where(X[:, 0] > 1.0, 2, y)
-    clf = fc.FairLogisticClassifier(bound=False)
-    record = fc.find_alternatives(clf, X, several, groups, n_kappas=1, pos_label=1)
-    assert record.report.to_dict()["positive_class"] == 1
+    options = {"n_kappas": 1, "pos_label": 1, "criterion": "demographic_parity"}
+    models = [fc.FairLogisticClassifier(each) for each in ("demographic_parity", constraint)]
+    two = [fc.find_alternatives(clf, X, several, groups, **options) for clf in models]
+    assert two[0].report.to_dict()["positive_class"] == 1
+    assert two[0].candidates["kappa"].iloc[1] == pytest.approx(two[1].candidates["kappa"].iloc[1])
 
 
 def test_the_record_as_text_json_and_html(record, tmp_path):
@@ -148,15 +154,14 @@ NOT_SEARCHED = [
     (LogisticRegression(), {}, "LogisticRegression has no tolerance to vary"),
     (fc.FairLogisticClassifierCV(), {}, "FairLogisticClassifierCV has no tolerance to vary"),
     (fc.FairLogisticClassifier(fc.DemographicParity(0.1)), {}, "has no tolerance to vary"),
-    (fc.FairLogisticClassifier(), {"max_loss": -0.1}, "max_loss"),
-    (fc.FairLogisticClassifier(), {"criterion": "roc_parity"}, "cannot be measured"),
-    (fc.FairLogisticClassifier(), {"criterion": "parity"}, "criterion='parity' is unknown"),
-    (fc.FairLogisticClassifier(), {"score": accuracy_score}, "looks like it is a metric"),
-    (
-        fc.FairLogisticClassifier(),
-        {"score": lambda model, X, y: 1.0, "sample_weight": np.ones(N)},
-        "score: .* takes no sample_weight, .* or leave out the weights",
-    ),
+    ({"recommended": CLF}, {}, "estimator: 'recommended' is a name of the record"),
+    (CLF, {"max_loss": -0.1}, "max_loss"),
+    (CLF, {"criterion": "roc_parity"}, "cannot be measured"),
+    (CLF, {"criterion": "parity"}, "criterion='parity' is unknown"),
+    (CLF, {"score": accuracy_score}, "looks like it is a metric"),
+    (CLF, {"score": lambda *_: 1.0, "sample_weight": np.ones(N)}, "takes no sample_weight, and"),
+    (CLF, {"cv": RepeatedKFold(n_splits=3, n_repeats=2)}, "has rows twice: every row is measured"),
+    (CLF, {"cv": [(np.arange(N), np.arange(900))]}, "has rows twice: every row is measured"),
 ]
 
 
@@ -168,13 +173,12 @@ def test_what_cannot_be_searched_is_refused(estimator, options, message):
 
 def test_rows_that_cannot_be_searched_are_refused_with_what_to_do():
     X, y, groups = DATA
-    clf, rare = fc.FairLogisticClassifier(), np.arange(N) < 2
     with pytest.raises(ValueError, match=r"all rows are of one group, all, .* two groups or more"):
-        fc.find_alternatives(clf, X, y, ["all"] * N)
+        fc.find_alternatives(CLF, X, y, ["all"] * N)
     with pytest.raises(ValueError, match=r"rows cannot be divided.*one class only. Pass more"):
-        fc.find_alternatives(clf, X, y, groups, cv=[(np.arange(N), np.flatnonzero(y))])
+        fc.find_alternatives(CLF, X, y, groups, cv=[(np.arange(N), np.flatnonzero(y))])
     with pytest.raises(ValueError, match=r"False \(300 rows\). Pass more rows of each group"):
-        fc.find_alternatives(clf, X, y, rare, n_kappas=1)
+        fc.find_alternatives(CLF, X, y, np.arange(N) < 2, n_kappas=1)
 
 
 def test_a_score_of_your_own_and_warnings_in_words():
@@ -216,8 +220,7 @@ def test_a_report_says_where_it_comes_from():
         fc.fairness_report(MODEL, X, 1 - Y, GROUPS),
         fc.fairness_report(MODEL, X, Y, GROUPS.astype("M8[Y]")),
         fc.fairness_report(MODEL, X, Y, GROUPS, sample_weight=np.arange(1, 301)),
-        fc.fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > 0.0),
-        fc.fairness_report(MODEL, X, Y, GROUPS, control_features=X[:, 0] > 0.1),
+        *(fc.fairness_report(MODEL, X, Y, GROUPS, control_features=k < X) for k in (0.0, 0.1)),
     ]
     assert len({origin["data"], *(other.provenance["data"] for other in others)}) == 7
 
