@@ -14,7 +14,7 @@ from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import Ratios
-from fairconstrained.utils.arguments import check_between
+from fairconstrained.utils.arguments import brief, check_between
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 
 
@@ -154,7 +154,7 @@ class Churn(_OfAllRows):
         if self.previous is None:
             return [rows]
         if not hasattr(self.previous, "predict"):
-            raise ValueError(f"previous must be a fitted classifier; got {self.previous!r}.")
+            raise ValueError(f"previous must be a fitted classifier; got {brief(self.previous)}.")
         decided = np.asarray(self.previous.predict(self._in_memory(data.passed)))
         if data.positions is not None:
             decided = decided[data.positions]

@@ -167,11 +167,11 @@ class ExpectedGap:
     name : str
         The numbers whose gap is the largest one of the rate, such as "rate(1) - rate(0)".
     training : float
-        Its gap on the training rows.
+        Its gap on the training rows, of balanced rates less min(1, beta), the least of equal rates.
     expected : float
-        The gap of the rate that is expected on as many new rows.
+        The gap of the rate that is expected on as many new rows, less the same.
     bound : float
-        The largest gap allowed.
+        The largest gap allowed, less the same.
     """
 
     name: str
@@ -194,9 +194,11 @@ def expected_gaps(
         every, first, output = decided.statistics_of(part), 0, 0
         for each in class_terms(term):
             rates = every[first : first + each.n_statistics]
-            for which, training, expected in _gaps(each, rates, squares, constant):
+            for which, training, expected, least in _gaps(each, rates, squares, constant):
                 name = term.names[output + which].partition(" <= ")[0]  # a path has others
-                gaps.append(ExpectedGap(name, training, expected, float(bounds[output + which])))
+                name += f" - {least:g}" if least else ""
+                figures = training, expected, float(bounds[output + which])
+                gaps.append(ExpectedGap(name, *(figure - least for figure in figures)))
             first, output = first + each.n_statistics, output + each.n_outputs
     return tuple(gaps)
 
@@ -221,14 +223,19 @@ def larger_by(
 
 def _gaps(
     term: Term, statistics: Array, squares: Array | None, constant: bool
-) -> Iterator[tuple[int, float, float]]:
-    """Yield, for every family of pairs, the largest gap's output, this gap and the expected one."""
+) -> Iterator[tuple[int, float, float, float]]:
+    """Yield, for every family of pairs, the largest gap's output, this gap and the expected one.
+
+    The last number is the least gap of equal rates, other than 0 where a rate of rejections counts.
+    """
     if not (isinstance(term, CellMeans | Precisions) and isinstance(term.function, Indicator)):
         return
     pairs: Any = term.combination
     if not isinstance(pairs, OrderedPairs):
         return
     gaps, stop, sizes = term.gap_of(statistics), 0, effective_rows(term, squares)
+    level = 0.0 if pairs.origin is not None else float(np.min(term.constant))
+    least = level and level + min(pairs.first + pairs.second, 0.0)
     moments = _moments(term, pairs, statistics, sizes, constant)
     exact = moments[0], np.zeros(len(moments[0])), *moments[2:]
     of_cells = term.shares if isinstance(term, Precisions) else pairs.numbers
@@ -242,7 +249,7 @@ def _gaps(
                 for each in (exact, moments)
             )
             training = float(gaps[which])
-            yield which, training, training + later - now
+            yield which, training, training + later - now, least
 
 
 def _sides(of_cells: Any, a: list[int], b: list[int]) -> tuple[list[int], list[int]]:

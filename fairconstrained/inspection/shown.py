@@ -204,12 +204,6 @@ class GroupScores(GroupedRows):
         """
         given = y_true, scores, sensitive_features, None, sample_weight
         rows = cls.check(*given, scores=True, optional="y_true").counted()
-        finite = np.isfinite(rows.values)
-        if not finite.all():
-            raise ValueError(
-                f"{int((~finite).sum())} of {len(finite)} scores are not finite: every row needs a "
-                "score."
-            )
         if threshold is None:
             threshold = 0.5 if rows.values.min() >= 0.0 and rows.values.max() <= 1.0 else 0.0
         return replace(rows, threshold=check_finite("threshold", threshold), unit=unit)
