@@ -32,7 +32,7 @@ import pandas as pd
 from benchmarks.harness.options import add_numbers
 from benchmarks.harness.results import Row, Store, at_most, write_table
 from fairconstrained import FairLogisticClassifier
-from fairconstrained.dask import _data
+from fairconstrained.dask import estimators
 from fairconstrained.problem.problem import Problem
 
 TINY = 4000  # rows, in four files
@@ -162,7 +162,7 @@ def add_options(parser) -> None:
 def run(options) -> None:
     """Write scale (figures and targets) and scale_rows (figures by the number of rows)."""
     store, folder = Store(options.out / "scale"), options.out / "scale-data"
-    _data.MOST_COLLECTED = 0  # few rows stay in partitions as well
+    estimators.MOST_COLLECTED = 0  # few rows stay in partitions as well
 
     def workers(n_rows: int, n_workers: int, *, compare: bool = False) -> Row:
         def measured() -> Row:

@@ -17,7 +17,7 @@ from benchmarks.fuzz.formulas import mean_loss, penalty
 from benchmarks.fuzz.rates import Measured, NotMeasured, Rows, measures
 from benchmarks.fuzz.settings import as_objects, draw
 from benchmarks.harness.processes import OverBudget, limited
-from fairconstrained.dask import _data
+from fairconstrained.dask import estimators
 from fairconstrained.solvers import Status
 
 CPU_SECONDS = 60.0
@@ -116,7 +116,7 @@ def collection(values: Any) -> Any:
     import dask.array as da
     import dask.dataframe as dd
 
-    _data.MOST_COLLECTED = 0  # rows stay in partitions, as those of larger collections do
+    estimators.MOST_COLLECTED = 0  # rows stay in partitions, as those of larger collections do
     if isinstance(values, pd.DataFrame | pd.Series):
         return dd.from_pandas(values, chunksize=CHUNK, sort=False)
     values = np.asarray(values)

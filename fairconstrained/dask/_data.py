@@ -30,7 +30,6 @@ from fairconstrained.shards.sums import AtomRows
 from fairconstrained.terms.pairs import PairMeans
 from fairconstrained.utils.arrays import Array
 
-MOST_COLLECTED = 20_000  # rows: so few are copied to this process, where fits are exact and quick
 Collection = Any  # a dask array, dataframe or series: dask is imported when it is needed
 
 

@@ -20,6 +20,8 @@ from fairconstrained.estimators.rows import check_group_sizes, check_options, co
 from fairconstrained.shards.model import ShardedData, ShardedLinearModel
 from fairconstrained.utils.meta_estimators import library_parameters
 
+MOST_COLLECTED = 20_000  # rows: so few are copied to this process, where fits are exact and quick
+
 
 class DaskLinearClassifier:
     """What linear classifiers on dask collections have in common: it comes before the estimator.
@@ -91,7 +93,7 @@ class DaskLinearClassifier:
             numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
             calls = [partial(divide, *draw, held) for held in (False, True)]
             parts = [workers.part(call, numbered) for call in calls]
-        few = data.n_rows <= _data.MOST_COLLECTED
+        few = data.n_rows <= MOST_COLLECTED
         rows_of = _data.collected_data if few else _data.sharded_data
         rows, *others = [rows_of(data, table, part, workers) for part in parts]
         fit = Fit.bind(self, rows, constraints, path=path)

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import ndtr
-from sklearn.linear_model import LogisticRegression
+from scipy.special import expit, ndtr
 
 from fairconstrained.constraints.parity import Precisions
 from fairconstrained.functions.base import Indicator
@@ -22,7 +21,8 @@ from fairconstrained.utils.arrays import ROUNDING, Array, SparseMatrix
 
 _SOFT_ROWS = 300.0  # as many rows of a cell count as much as its soft labels
 _FEW_ROWS = 3000.0  # cells of more rows have no soft labels
-_TOL = 1e-6  # of the regression that gives the probabilities of labels
+# The regression takes so many steps at most, and ends when no probability changes by more.
+_NEWTON_STEPS, _STILL = 100, 1e-6
 
 _N_POINTS = 1001  # at which distributions are summed
 _FAR = 6.0  # standard deviations, beyond which they are 0 or 1
@@ -57,11 +57,21 @@ class SoftLabels:
 
     def __init__(self, scores: Array, y: Array, codes: Array, weight: Array):
         self.y, self.codes, self.weight = y, codes, weight
-        shared = np.column_stack([scores, np.ones(len(y))])
-        X = sp.csr_array(sp.hstack([sp.csr_array(shared), _members(codes)]))
-        model = LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=_TOL)
-        model.fit(X, y > 0.0, weight / weight.mean())
-        self.probability = model.predict_proba(X)[:, 1]  # p, of the label +1
+        X, counted = np.column_stack([scores, np.ones(len(y))]), weight / weight.mean()
+        places, n_groups = codes + 1, int(codes.max()) + 2
+        # For 1,000 rows scikit-learn's logistic regression takes seven times as long.
+        w, p = np.zeros(2 + n_groups), np.zeros(len(y))
+        for _ in range(_NEWTON_STEPS):
+            before, p = p, expit(X @ w[:2] + w[2:][places])
+            if np.abs(p - before).max() <= _STILL:
+                break
+            errors, bends = counted * (p - (y > 0.0)), counted * p * (1.0 - p)
+            each = np.array([errors, *(bends * X.T), bends])
+            slope, *mixed, sizes = (np.bincount(places, part, n_groups) for part in each)
+            shared = (X.T * bends) @ X
+            curvature = np.block([[shared, np.array(mixed)], [np.transpose(mixed), np.diag(sizes)]])
+            w = w - np.linalg.solve(curvature + np.eye(len(w)), np.append(errors @ X, slope) + w)
+        self.probability = p  # of the label +1
 
     def constraints(self, problem: Problem) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, with soft labels.

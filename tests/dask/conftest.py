@@ -24,4 +24,4 @@ def client(cluster):
 @pytest.fixture(autouse=True)
 def few_rows_stay_in_partitions(monkeypatch):
     """Rows of tests are few; they stay where those of larger collections do."""
-    monkeypatch.setattr("fairconstrained.dask._data.MOST_COLLECTED", 0)
+    monkeypatch.setattr("fairconstrained.dask.estimators.MOST_COLLECTED", 0)

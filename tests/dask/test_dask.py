@@ -286,7 +286,7 @@ def fitted(kind, options, X, y, weight):
 
 @pytest.mark.parametrize("name", ["interactions of predictions", "a share, ROC", "ranks"])
 def test_few_rows_are_copied_and_have_the_fit_of_rows_in_memory(name, monkeypatch):
-    monkeypatch.setattr("fairconstrained.dask._data.MOST_COLLECTED", len(Y))
+    monkeypatch.setattr("fairconstrained.dask.estimators.MOST_COLLECTED", len(Y))
     options = OPTIONS.get(name, {"constraint": "partial_dp", "enforce": "decision"})
     here = fitted(in_memory_classifier, options, *DATA)
     there = fitted(FairLogisticClassifier, options, *arrays(*DATA))

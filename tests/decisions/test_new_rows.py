@@ -94,7 +94,7 @@ def test_rows_in_shards_have_the_same_figures(monkeypatch):
     da = pytest.importorskip("dask.array", reason="dask is not installed")
     import fairconstrained.dask as collections
 
-    monkeypatch.setattr("fairconstrained.dask._data.MOST_COLLECTED", 0)
+    monkeypatch.setattr("fairconstrained.dask.estimators.MOST_COLLECTED", 0)
     (X, y, groups), weight = drawn(900, 0, 3), np.linspace(0.5, 2.0, 900)
     options = {"constraint": "equalized_odds", "kappa": 0.05, "enforce": "decision"}
     parts = [da.from_array(part, 400) for part in (X, y, weight, groups)]
