@@ -192,14 +192,11 @@ def limited_torch_threads(work: int) -> Iterator[None]:
     """Let PyTorch use one thread on the host unless a layer needs many multiplications."""
     torch = torch_module()
     before = torch.get_num_threads()
-    limited = work < _SMALL and before > 1
-    if limited:
-        torch.set_num_threads(1)
+    torch.set_num_threads(1 if work < _SMALL else before)
     try:
         yield
     finally:
-        if limited:
-            torch.set_num_threads(before)
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

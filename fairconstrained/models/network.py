@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from fairconstrained.models import modules
 from fairconstrained.models.feature_scale import Features, feature_scale
 from fairconstrained.models.linear import Model, Pullback, Scores
-from fairconstrained.models.modules import (
-    LastLayer,
-    MakeModule,
-    device_of,
-    last_layer,
-    limited_torch_threads,
-    multilayer_perceptron,
-    named_weights,
-    new_module,
-    standalone,
-    torch_module,
-    weights_of,
-)
 from fairconstrained.utils.arguments import check_option
 from fairconstrained.utils.arrays import Array, Matrix
 
@@ -37,19 +26,19 @@ DTYPES = {"float64": "float64", "float32": "float32"}
 class Network:
     """A module whose weights are passed in, for rows whose features are centred and scaled."""
 
-    make: MakeModule  # returns a module with new weights, for a number of features
+    make: modules.MakeModule  # returns a module with new weights, for a number of features
     # the module in evaluation mode; of its own weights only `loaded_scores` makes use
     module: Module
     shift: Array  # the features are centred by the one and divided by the other, (n_features,)
     scale: Array
     # the layer in whose inputs the scores are linear, if the module ends with one
-    last: LastLayer | None
+    last: modules.LastLayer | None
     largest: int  # the number of weights of the largest layer
 
     def tensor(self, values: Array) -> Tensor:
         """Return a copy of values, with the device and the precision of the module."""
-        like = next(self.module.parameters())
-        return cast("Tensor", torch_module().tensor(values, dtype=like.dtype, device=like.device))
+        torch, like = modules.torch_module(), next(self.module.parameters())
+        return cast("Tensor", torch.tensor(values, dtype=like.dtype, device=like.device))
 
     def rows(self, X: Features) -> Tensor:
         """Return rows with centred and scaled features, on the device."""
@@ -58,8 +47,8 @@ class Network:
 
     def scores(self, flat: Tensor, X: Tensor) -> Tensor:
         """Return the scores, (n_rows,)."""
-        weights = named_weights(self.module, flat)
-        scores = torch_module().func.functional_call(self.module, weights, (X,))
+        weights = modules.named_weights(self.module, flat)
+        scores = modules.torch_module().func.functional_call(self.module, weights, (X,))
         return cast("Tensor", scores.reshape(len(X)))
 
     def loaded_scores(self, X: Features) -> Scores:
@@ -67,13 +56,13 @@ class Network:
 
         Threads may do so at the same time: unlike `scores`, it puts no weights into the module.
         """
-        with torch_module().no_grad(), limited_torch_threads(self.work(X.shape[0])):
+        with modules.torch_module().no_grad(), self.limited_threads(X.shape[0]):
             scores = self.module(self.rows(X)).reshape(X.shape[0])
         return np.asarray(scores.double().cpu().numpy())
 
-    def work(self, n_rows: int) -> int:
-        """Return the multiplications of the largest layer, roughly."""
-        return n_rows * self.largest
+    def limited_threads(self, n_rows: int) -> AbstractContextManager[None]:
+        """Let PyTorch use one thread for few multiplications in the largest layer, roughly."""
+        return modules.limited_torch_threads(n_rows * self.largest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +120,7 @@ class TorchModel(Model):
         *,
         hidden_layer_sizes: Sequence[int] = (64, 64),
         activation: str = "relu",
-        module: MakeModule | None = None,
+        module: modules.MakeModule | None = None,
         device: str = "auto",
         dtype: str = "float64",
     ) -> TorchModel:
@@ -146,13 +135,13 @@ class TorchModel(Model):
         """
 
         def layers(n_features: int) -> Module:
-            return multilayer_perceptron(n_features, hidden_layer_sizes, activation)
+            return modules.multilayer_perceptron(n_features, hidden_layer_sizes, activation)
 
-        kind = getattr(torch_module(), check_option("dtype", dtype, DTYPES))
+        kind = getattr(modules.torch_module(), check_option("dtype", dtype, DTYPES))
         make = layers if module is None else module
-        made = new_module(make, len(shift), seed=0)
-        last = last_layer(made, len(shift))
-        made = made.to(device=device_of(device), dtype=kind).requires_grad_(False)
+        made = modules.new_module(make, len(shift), seed=0)
+        last = modules.last_layer(made, len(shift))
+        made = made.to(device=modules.device_of(device), dtype=kind).requires_grad_(False)
         largest = max(weights.numel() for weights in made.parameters())
         network = Network(make, made, shift, scale, last, largest)
         return cls(network, network.rows(X))
@@ -179,17 +168,18 @@ class TorchModel(Model):
         They do not depend on the device, and the state of PyTorch's generator is left as it was.
         """
         seed = int(random_state.randint(2**31 - 1))
-        return weights_of(new_module(self.network.make, len(self.network.shift), seed))
+        module = modules.new_module(self.network.make, len(self.network.shift), seed)
+        return modules.weights_of(module)
 
     def forward(self, w: Array) -> tuple[Scores, Pullback]:
         """Return the scores and the map from weights on them to gradients, all on the host."""
-        torch, network = torch_module(), self.network
-        with limited_torch_threads(self.network.work(self.n_rows)):
+        torch, network = modules.torch_module(), self.network
+        with network.limited_threads(self.n_rows):
             flat = network.tensor(w).requires_grad_(True)
             scores = network.scores(flat, self.rows)
 
         def pullback(v: Array) -> Array:
-            with limited_torch_threads(self.network.work(self.n_rows)):
+            with network.limited_threads(self.n_rows):
                 weighted = torch.dot(scores, network.tensor(v))
                 (back,) = torch.autograd.grad(weighted, flat, retain_graph=True)
             return np.asarray(back.double().cpu().numpy())
@@ -200,14 +190,14 @@ class TorchModel(Model):
         """Return what the last layer is applied to, on the host."""
         network = self.network
         assert network.last is not None, "the module does not end with a linear layer"
-        with torch_module().no_grad(), limited_torch_threads(self.network.work(self.n_rows)):
-            weights = named_weights(network.module, network.tensor(w))
+        with modules.torch_module().no_grad(), network.limited_threads(self.n_rows):
+            weights = modules.named_weights(network.module, network.tensor(w))
             inputs = network.last.inputs(network.module, weights, self.rows)
         return np.asarray(inputs.double().cpu().numpy())
 
     def batch(self, rows: Array) -> TorchModel:
         """Return the model of these rows only."""
-        index = torch_module().as_tensor(rows, device=self.rows.device)
+        index = modules.torch_module().as_tensor(rows, device=self.rows.device)
         return replace(self, rows=self.rows[index])
 
     def on(self, X: Matrix) -> TorchModel:
@@ -226,5 +216,5 @@ class TorchModel(Model):
     def module(self, w: Array) -> Module:
         """Return a module of its own with these weights, for rows before centring and scaling."""
         network = self.network
-        made = new_module(network.make, len(network.shift), seed=0)
-        return standalone(made, w, network.shift, network.scale)
+        made = modules.new_module(network.make, len(network.shift), seed=0)
+        return modules.standalone(made, w, network.shift, network.scale)
