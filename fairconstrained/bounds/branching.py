@@ -278,8 +278,7 @@ def interpolated(lagrangian: Lagrangian, reach: Array, spacing: float) -> Lagran
         if len(points) > _MOST_POINTS:
             return None
         order = np.tile(np.arange(len(upper)), 2)
-        split = sp.csr_array((np.concatenate([1.0 - upper, upper]), (order, place)))
-        shares = shares @ split
+        shares = shares @ sp.csr_array((np.concatenate([1.0 - upper, upper]), (order, place)))
     on_grid = replace(model, X=points)
     moved = lagrangian.spread(on_grid, shares)
     held = moved.up[0] + moved.down[0] > 0.0

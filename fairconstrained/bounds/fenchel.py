@@ -198,8 +198,7 @@ def class_bound(
     passes, until a bound suffices (`over`).
     """
     weights, level = _weights(at, multipliers)
-    of_loss = _row_weights(at)
-    share = float((np.ptp(weights, axis=1) / of_loss).max())
+    share = float((np.ptp(weights, axis=1) / _row_weights(at)).max())
     factor = 1.0 / max(share * (1.0 + 1e-12), 1.0)
     scaled = factor * multipliers
     terms = factor * weights, factor * level

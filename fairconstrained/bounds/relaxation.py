@@ -16,7 +16,7 @@ point, whether or not a minimiser has been found: see :attr:`RelaxedPoint.bound`
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
@@ -210,21 +210,20 @@ class Relaxation:
         with np.errstate(divide="ignore", invalid="ignore"):  # where losses are subtracted
             t = np.log(share) - np.log1p(-share)
         if self.box is not None:
-            return self._pieces_in_box(side, t)
+            return self._pieces_in_box(self.box, side, t)
         slope, infinite = np.where(side > 0.0, self.q, -self.p), np.full(len(side), np.inf)
         return side, side * t, slope, infinite, np.zeros(len(side), bool)
 
-    def _pieces_in_box(self, side: Array, first: Array) -> Pieces:
+    def _pieces_in_box(self, box: Box, side: Array, first: Array) -> Pieces:
         """Return the pieces for scores in an interval, where lines end at the function.
 
         The function is convex, then concave. A tangent that ends below it is therefore below it in
         the whole interval. Newton's method goes from such tangents to the best one, from `first`.
         If all tangents in the interval end above the function, its chord is the envelope.
         """
-        assert self.box is not None
         bent = np.flatnonzero(side)
         sign, n, c = side[bent], self.n[bent], np.abs(self.c[bent])
-        low, high = (sign * each[bent] for each in self.box.scores(self.lagrangian.model))
+        low, high = (sign * each[bent] for each in box.scores(self.lagrangian.model))
         low, high = np.minimum(low, high), np.maximum(low, high)
         p, q = np.where(sign > 0.0, self.p[bent], self.q[bent]), self.n[bent]
         q = q - p
@@ -334,8 +333,8 @@ class EnvelopePoint(RelaxedPoint):
         on_up = np.where(self.beyond, np.where(at.c > 0.0, 0.0, -1.0), share - 1.0)
         on_down = np.where(self.beyond, np.where(at.c > 0.0, 1.0, 0.0), share)
         on_share = np.where(self.beyond, 0.0, share * (1.0 - share))
-        moves = at.lagrangian.model.rows_times(at.lagrangian.slopes(on_up, on_down, on_share))
-        assert moves is not None  # rows have one score
+        slopes = at.lagrangian.slopes(on_up, on_down, on_share)
+        moves: Any = at.lagrangian.model.rows_times(slopes)  # rows have one score
         turned = np.zeros(len(share))
         np.divide(-at.n, at.c**2, out=turned, where=self.beyond)
         rates = at.lagrangian.rates

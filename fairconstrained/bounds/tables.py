@@ -323,6 +323,5 @@ class TablePoint(RelaxedPoint):
         slopes = (values[:, last] - values[:, first]) / (points[last] - points[first])
         by_kind = np.einsum("fks,ksj->fsj", tables.coefficients[1:], slopes)
         by_row = tables.weight * by_kind[:, tables.kind, self._straight[0]]
-        moves = tables.model.rows_times(by_row)
-        assert moves is not None  # rows have one score
+        moves: Any = tables.model.rows_times(by_row)  # rows have one score
         return moves, np.zeros((len(by_row), len(by_row)))

@@ -16,14 +16,7 @@ from fairconstrained.constraints.base import Constraint
 from fairconstrained.data.groups import Groups
 from fairconstrained.functions.losses import LOSSES, Loss
 from fairconstrained.terms.cell_means import CellMeans, cell_codes
-from fairconstrained.utils.arguments import (
-    check_between,
-    check_count,
-    check_numbers,
-    check_option,
-    check_switch,
-    resolve,
-)
+from fairconstrained.utils import arguments
 from fairconstrained.utils.arrays import Array, ArrayLike
 
 # What decisions show of a loss is whether they are wrong.
@@ -52,7 +45,7 @@ class _LossConstraint(Constraint, kw_only=True):
     def _function(self) -> Loss:
         """Return the loss; raise an error if it is not a mean over rows, but one over pairs."""
         name = f"{type(self).__name__}: loss"
-        return resolve(name, self.loss or "logistic", LOSSES, Loss)
+        return arguments.resolve(name, self.loss or "logistic", LOSSES, Loss)
 
 
 class BoundedGroupLoss(_LossConstraint):
@@ -102,7 +95,7 @@ class BoundedGroupLoss(_LossConstraint):
     def checked_kappa(self) -> float:
         """Return the bound, a number >= 0; 0.5 for None."""
         bound = 0.5 if self.bound is None else self.bound
-        return check_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
+        return arguments.check_between("bound", bound, 0.0, np.finfo(float).max, "a mean loss")
 
     def with_defaults(self, **defaults: object) -> Self:
         """Return a copy with the values given here where it has none; kappa becomes the bound."""
@@ -157,10 +150,10 @@ def _columns_above(column: Groups, thresholds: object) -> list[tuple[str, Array]
             f"{column.names.tolist()[0]!r}."
         ) from error
     if isinstance(thresholds, Integral):
-        count = check_count("thresholds", thresholds)
+        count = arguments.check_count("thresholds", thresholds)
         cuts = np.linspace(values.min(), values.max(), count, endpoint=False)
     else:
-        cuts = check_numbers("thresholds", thresholds, -np.inf, np.inf)
+        cuts = arguments.check_numbers("thresholds", thresholds, -np.inf, np.inf)
     known = column.known
     return [(f"{column.title} > {cut:g}", (values > cut)[column.codes] & known) for cut in cuts]
 
@@ -255,7 +248,7 @@ class IntersectionalLossParity(_LossConstraint, kw_only=True):
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         kappa = self.checked_kappa()
-        check_switch("average", self.average)
+        arguments.check_switch("average", self.average)
         names, members = self._large_groups(groups, weight)
         # Rows of the same groups are a cell, so that rows are read once for any number of groups.
         codes, share = cell_codes(members.tocsc()), weight / weight.sum()
@@ -272,9 +265,9 @@ class IntersectionalLossParity(_LossConstraint, kw_only=True):
     def _large_groups(self, groups: Groups, weight: Array) -> tuple[list[str], sp.csr_array]:
         """Return the names and the members, (n_groups, n_rows), of the groups that are large."""
         names, rows = [], [sp.csr_array((0, len(weight)))]
-        membership = _MEMBERSHIP[check_option("membership", self.membership, _MEMBERSHIP)]
-        most = np.nextafter(1.0, 0.0)
-        least = check_between("min_share", self.min_share, 0.0, most, "a share of the weight, < 1")
+        membership = _MEMBERSHIP[arguments.check_option("membership", self.membership, _MEMBERSHIP)]
+        most, what = np.nextafter(1.0, 0.0), "a share of the weight, < 1"
+        least = arguments.check_between("min_share", self.min_share, 0.0, most, what)
         for name, inside in membership(groups, self.thresholds):
             share = float(weight[inside].sum() / weight.sum())
             if share > least:

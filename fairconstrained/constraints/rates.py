@@ -51,8 +51,7 @@ class ErrorRateParity(RateParity):
 
     def _measures(self, y: Array, groups: Groups, weight: Array) -> list[measures.Measures]:
         """Return the groups' error rates, from the rates of their positives and negatives."""
-        rates = measures.means(groups, weight, self._warn, "error")
-        return [measures.errors(y, rates)]
+        return [measures.errors(y, measures.means(groups, weight, self._warn, "error"))]
 
 
 class DisparateImpact(DemographicParity):

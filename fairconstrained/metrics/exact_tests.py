@@ -125,8 +125,7 @@ class TwoRates:
         if self.top < 1.0:  # second rates that are clearly higher satisfy the statement alone
             clearly = high - 2.0 * t * np.sqrt(high * (1.0 - high) / self.n_second)
             most[counted > clearly] = self.n_first
-        clipped = np.clip(most, -1, self.n_first).astype(int)
-        return np.maximum.accumulate(clipped)
+        return np.maximum.accumulate(np.clip(most, -1, self.n_first).astype(int))
 
     def statistic(self, first: float, second: float) -> float:
         """Return the statistic of two rates."""

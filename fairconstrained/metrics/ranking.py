@@ -142,8 +142,7 @@ def _discounted(relevance: Array, scores: Array, codes: Array, cutoff: int) -> A
     """Return the discounted cumulative gain of every query."""
     order = np.lexsort([-scores, codes])
     query, score = codes[order], scores[order]
-    starts = grouped(codes)[1]
-    rank = np.arange(len(order)) - starts[query]
+    rank = np.arange(len(order)) - grouped(codes)[1][query]
     discount = np.where(rank < cutoff, 1.0 / np.log2(rank + 2.0), 0.0)
     first = np.append(True, (np.diff(query) != 0) | (np.diff(score) != 0))
     tied = np.cumsum(first) - 1

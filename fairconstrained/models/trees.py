@@ -112,8 +112,7 @@ class LeafModel(LinearModel):
         columns = features(X, None if scores is None else np.zeros(len(scores)))
         if scores is not None and features.base_of is not None:
             columns.data[:: len(features.sizes) + 1] = scores - initial[-1] - columns @ initial[:-1]
-        share = sample_weight / sample_weight.sum()
-        squares = np.asarray(columns.power(2).T @ share)
+        squares = np.asarray(columns.power(2).T @ (sample_weight / sample_weight.sum()))
         n_parameters = len(initial) if fit_intercept else len(initial) - 1
         curvatures = None
         if curvature is not None:

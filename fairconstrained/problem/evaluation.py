@@ -150,8 +150,7 @@ class Evaluation:
         positions = [np.zeros(0, int)]
         there, step = after[0], s - after[1]
         for k, part in enumerate(self.problem.constraints, 1):
-            rows_of = self.model_pass(part.model)
-            slopes = rows_of.slopes(self._term(k), part.n_outputs)
+            slopes = self.model_pass(part.model).slopes(self._term(k), part.n_outputs)
             if slopes is not None:
                 on_model, on_own = slopes
                 statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]

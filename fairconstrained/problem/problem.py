@@ -262,8 +262,7 @@ class Problem:
 
     @property
     def _terms_by_model(self) -> list[list[Term]]:
-        parts = self.parts
-        return [[part.term for part in parts if part.model is model] for model in self.models]
+        return [[part.term for part in self.parts if part.model is model] for model in self.models]
 
     def strata(self) -> list[Array]:
         """Return, for every model, codes of the cells of its rows, in the order of first rows."""

@@ -191,8 +191,7 @@ def _distribution(
     """Return the histogram of a group's scores by a model, and the bins of the calibration."""
     first, last = axis["ends"]
     edges = np.linspace(first, max(last, first + 1e-12), _BINS + 1)
-    scores = output.scores if output.probability is None else output.probability
-    assert scores is not None
+    scores: Any = output.scores if output.probability is None else output.probability
     share, equal = weight / weight.sum(), at_most(np.ptp(weight), 0.0)
     options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
     n_bins, bins = int(np.clip(len(scores) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS)), []

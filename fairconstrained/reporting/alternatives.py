@@ -291,8 +291,7 @@ def find_alternatives(
     given: Any = {"sensitive_features": members, "sample_weight": others.sample_weight}
     given |= {"confidence": confidence, "constraint": wanted, "pos_label": label}
     report = FairnessReport.from_predictions(others.y, tried.labels(), **given)
-    findings = report._evidence.findings["baseline"]
-    title = findings[0].name.replace("_", " ")
+    title = report._evidence.findings["baseline"][0].name.replace("_", " ")
     uses = zip(("train", "choose", "measure"), zip(*parts, strict=True), strict=True)
     return Alternatives(
         title=f"{len(runs[0])} candidates for a smaller gap of {title}",

@@ -306,8 +306,7 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries, the index included."""
     keep = isinstance(table.index, pd.MultiIndex) or table.index.name is not None
     flat = table.reset_index() if keep else table
-    records = flat.to_dict("records")
-    return [{str(name): plain(value) for name, value in row.items()} for row in records]
+    return [{str(k): plain(value) for k, value in row.items()} for row in flat.to_dict("records")]
 
 
 def plain(value: Any) -> Any:

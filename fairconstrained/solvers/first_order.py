@@ -268,6 +268,5 @@ def constants_at(at: Evaluation, multipliers: Array | None = None) -> Constants:
     if problem.n_constraints:
         mixed = at.gradient(rng.standard_normal(problem.n_constraints), objective=0.0)
         slope = sqrt(largest_eigenvalue(stretch, mixed, n_iter=_N_ITER // 2))
-    first = rng.standard_normal(problem.n_variables)
-    curvature = largest_eigenvalue(bend, first, n_iter=_N_ITER)
+    curvature = largest_eigenvalue(bend, rng.standard_normal(problem.n_variables), n_iter=_N_ITER)
     return Constants(curvature or slope or 1.0, slope or 1.0)

@@ -299,8 +299,7 @@ class IDCA(SuccessiveSolver, kw_only=True):
         **options
             Further hyperparameters of :class:`IDCA`. The paper tunes K in {100, ..., 400}.
         """
-        rule = StaticTolerance(epsilon)
-        oracle = SwitchingSubgradient(rule, max_iter=steps, check_every=steps)
+        oracle = SwitchingSubgradient(StaticTolerance(epsilon), max_iter=steps, check_every=steps)
         setting = {"oracle": oracle, "max_iter": 100, "safeguard": False, "polish": False}
         return cls(**{**setting, "tol": epsilon, **options})
 

@@ -319,8 +319,7 @@ class ByClass(Term):
         """Return the statistics of all terms and their pullback."""
         factor, scores = self.sharpness, self.sharpness * scores
         columns = self._scores(scores)
-        variables = self._split(auxiliary, "n_auxiliary")
-        each = zip(self.terms, columns, variables, strict=True)
+        each = zip(self.terms, columns, self._split(auxiliary, "n_auxiliary"), strict=True)
         passes = [term.forward(column, of_term) for term, column, of_term in each]
 
         def pullback(u: Array) -> tuple[Array, Array]:

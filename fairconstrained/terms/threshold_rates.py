@@ -99,8 +99,7 @@ class ThresholdRates(OnCells, FunctionAverages):
         """
         n_cells, n_thresholds = self.cells.shape[0], len(self.thresholds)
         by_cell = sp.csr_array(sp.kron(sp.eye_array(n_cells), np.ones((n_thresholds, 1))))
-        bend = self._largest_bend(by_cell)
-        return (2.0 if self.free else 1.0) * (self.cells.T @ bend)
+        return (2.0 if self.free else 1.0) * (self.cells.T @ self._largest_bend(by_cell))
 
 
 class _RatesPullback(FactoredPullback):
