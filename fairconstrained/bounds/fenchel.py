@@ -104,13 +104,9 @@ class RelaxedPoint:
         if self.relaxed.box is not None or not self.relaxed.lagrangian.model.fit_intercept:
             return np.ones(len(theta))
         fall, rise = -np.minimum(theta, 0.0).sum(), np.maximum(theta, 0.0).sum()
-        excess = rise - fall + self._tilts[-1]
+        excess = rise - fall + np.ravel(self.relaxed.tilt)[-1]
         of_falls = (fall + min(excess, 0.0)) / max(fall, TINY)
         return np.where(theta < 0.0, of_falls, (rise - max(excess, 0.0)) / max(rise, TINY))
-
-    @property
-    def _tilts(self) -> Array:
-        return np.broadcast_to(self.relaxed.tilt, len(self.w))
 
     @cached_property
     def _gradient(self) -> Array:
@@ -168,7 +164,8 @@ class RelaxedPoint:
         """About the gradient of the value: exact where no slope is shrunk, as at a minimiser."""
         lagrangian = self.relaxed.lagrangian
         n, (l1, *_) = lagrangian.model.n_coefficients, lagrangian.strengths
-        of_loss = np.append(self._gradient[:n], self.slopes.sum() + self._tilts[n:])
+        tilts = np.broadcast_to(self.relaxed.tilt, len(self.w))
+        of_loss = np.append(self._gradient[:n], self.slopes.sum() + tilts[n:])
         kinks = (self.w == 0.0) & (np.arange(len(self.w)) < n)
         shortest = np.sign(of_loss) * np.maximum(np.abs(of_loss) - l1, 0.0)
         return np.where(kinks & (l1 > 0.0), shortest, of_loss + lagrangian.penalty.gradient(self.w))

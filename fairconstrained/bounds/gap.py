@@ -110,8 +110,7 @@ def optimality_gap(
         It is called with the gap so far after every step, and ends the search by returning True.
     """
     at = _in_memory(at)
-    reason = why_unknown(at.problem)
-    if reason:
+    if reason := why_unknown(at.problem):
         return OptimalityGap(None, reason)
     deadline = np.inf if seconds is None else time.monotonic() + seconds
     target = at.objective - stop * abs(at.objective)
@@ -184,6 +183,7 @@ def why_unknown(problem: Problem) -> str:
     return ""
 
 
+@dataclass(eq=False)
 class _Search:
     """The search for multipliers with a large bound: Newton's method on the dual.
 
@@ -191,16 +191,12 @@ class _Search:
     or when ``over(bound)`` is true.
     """
 
-    def __init__(
-        self,
-        lagrangian: Any,
-        objective: float,
-        stop: float,
-        most: float,
-        over: Callable[[float], bool],
-    ):
-        self.lagrangian, self.objective, self.stop, self.most = lagrangian, objective, stop, most
-        self.over, self.rows = over, 0.0
+    lagrangian: Any
+    objective: float
+    stop: float
+    most: float
+    over: Callable[[float], bool]
+    rows: float = 0.0  # those that were read
 
     def run(self, w: Array, multipliers: Array) -> Any:
         """Return where the largest bound is, from a point and its multipliers."""

@@ -118,8 +118,7 @@ def with_roles(frame: pd.DataFrame, options: Namespace, classifier: Any) -> Tabl
         why = " ".join(["No features are left.", *left_out])
         raise DataError(f"{why} Give a file with numbers or categories.")
     features = rows[[*numbers, *categories]].astype(dict.fromkeys(numbers, float))
-    infinite = [name for name in numbers if np.isinf(features[name]).any()]
-    if infinite:
+    if infinite := [name for name in numbers if np.isinf(features[name]).any()]:
         raise DataError(
             f"The columns {', '.join(infinite)} have infinite values. Replace these in the file, "
             f"or leave the columns out: --drop {' '.join(map(quote, infinite))}."

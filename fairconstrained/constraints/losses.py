@@ -120,8 +120,7 @@ def _crossed(groups: Groups, thresholds: object) -> NamedGroups:
 def _by_column(groups: Groups, thresholds: object) -> NamedGroups:
     """Yield a group for every column: the rows where it is true."""
     for column in groups.columns:
-        strange = [name for name in column.names.tolist() if name not in (0, 1)]
-        if strange:
+        if strange := [name for name in column.names.tolist() if name not in (0, 1)]:
             raise ValueError(
                 f"membership='columns' needs columns of True and False (or 1 and 0), one per "
                 f"group; {column.title!r} holds {strange[0]!r}."
