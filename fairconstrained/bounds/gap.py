@@ -153,9 +153,8 @@ def _gap(objective: float, bound: float) -> float:
 def _in_memory(at: Evaluation) -> Evaluation:
     """Return an evaluation whose terms are of rows, where the rows of its atoms are in memory."""
     problem, model = at.problem, at.problem.objective.model
-    if not isinstance(model, ShardedLinearModel) or len(problem.models) > 1:
-        return at
-    if model.only_shard is None:
+    several = len(problem.models) > 1
+    if several or not isinstance(model, ShardedLinearModel) or model.only_shard is None:
         return at
     objective, *constraints = model.on_rows(problem.parts, slice(None))
     return replace(problem, objective=objective, constraints=tuple(constraints)).at(at.w)

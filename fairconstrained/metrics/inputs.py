@@ -229,8 +229,7 @@ def check_scores(name: str, scores: ArrayLike) -> Array:
         values = np.asarray(column_or_1d(scores), dtype=float)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must hold one number per row: {error}.") from error
-    missing = np.count_nonzero(~np.isfinite(values))
-    if missing:
+    if missing := np.count_nonzero(~np.isfinite(values)):
         raise ValueError(f"{name} has {missing} missing values (nan or infinite): give numbers.")
     if not values.size:
         raise ValueError(f"{name} has no rows.")
