@@ -119,8 +119,8 @@ def _widest(free: Any, last: Any, X: Any, given: dict[str, Any], pos_label: Any)
 
 def tolerance(estimator: Any, kappa: float = 0.0) -> dict[str, float]:
     """Return the parameter that a bound is: kappa, or the ratio of a single constraint."""
-    if hasattr(estimator, "kappas"):  # it chooses kappa
-        return {}
+    if hasattr(estimator, "kappas") or getattr(estimator, "needs_queries", False):
+        return {}  # it chooses kappa, or ranks
     constraints = resolve_constraints(getattr(estimator, "constraint", None))
     if any(constraint.takes_kappa for constraint in constraints):
         return {"kappa": kappa}

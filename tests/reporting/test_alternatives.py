@@ -12,7 +12,6 @@ from _support.command_line import asked, table_of_a_user
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
-from sklearn.model_selection import RepeatedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -153,6 +152,7 @@ def test_the_picture_has_all_candidates_and_the_least_score(record):
 NOT_SEARCHED = [
     (LogisticRegression(), {}, "LogisticRegression has no tolerance to vary"),
     (fc.FairLogisticClassifierCV(), {}, "FairLogisticClassifierCV has no tolerance to vary"),
+    (fc.FairRanker(), {}, "FairRanker has no tolerance to vary. Pass classifiers"),
     (fc.FairLogisticClassifier(fc.DemographicParity(0.1)), {}, "has no tolerance to vary"),
     ({"recommended": CLF}, {}, "estimator: 'recommended' is a name of the record"),
     (CLF, {"max_loss": -0.1}, "max_loss"),
@@ -160,7 +160,7 @@ NOT_SEARCHED = [
     (CLF, {"criterion": "parity"}, "criterion='parity' is unknown"),
     (CLF, {"score": accuracy_score}, "looks like it is a metric"),
     (CLF, {"score": lambda *_: 1.0, "sample_weight": np.ones(N)}, "takes no sample_weight, and"),
-    (CLF, {"cv": RepeatedKFold(n_splits=3, n_repeats=2)}, "has rows twice: every row is measured"),
+    (CLF, {"cv": [(np.arange(900), np.arange(900, N))] * 2}, "has rows twice: every row is meas"),
     (CLF, {"cv": [(np.arange(N), np.arange(900))]}, "has rows twice: every row is measured"),
 ]
 
