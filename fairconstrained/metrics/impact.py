@@ -78,7 +78,7 @@ class ComparedRows:
     @cached_property
     def _equal(self) -> bool:
         """Whether all weights are equal."""
-        return bool(at_most(np.ptp(self.weight), 0.0))
+        return bool(at_most(np.ptp(self.weight / self.weight.max()), 0.0))
 
     @cached_property
     def _groupings(self) -> list[tuple[str, Array, Groups, int | None]]:
@@ -132,7 +132,7 @@ class ComparedRows:
         few = shares < self.least_share
         compared = ~(unknown | few)
         if place is None and compared.any():  # of equal rates, that of the most rows
-            place = int(np.lexsort([-np.arange(n), rows, rates, compared])[-1])
+            place = int(np.lexsort([-np.arange(n), rows, rates.round(12), compared])[-1])
         reference = np.arange(n) == (_ABSENT if place is None else place)
         ratio = rates / (_at(rates, reference) or np.nan)
         status = {

@@ -210,7 +210,7 @@ def gap_row(gap: Interval, values: Array, groups: Groups) -> dict[str, Any]:
     """Return the largest gap of the values of groups, with its interval and the two groups."""
     names = {"highest": "", "lowest": ""}
     if np.isfinite(values).any():
-        ends = {"highest": np.nanargmax(values), "lowest": np.nanargmin(values)}
+        ends = {"highest": np.nanargmax(values.round(12)), "lowest": np.nanargmin(values.round(12))}
         names = {end: group_labels(groups)[k] for end, k in ends.items()}
     return dict(zip(("gap", "low", "high"), map(float, gap), strict=True)) | names
 

@@ -192,7 +192,7 @@ def _distribution(
     first, last = axis["ends"]
     edges = np.linspace(first, max(last, first + 1e-12), _BINS + 1)
     scores: Any = output.scores if output.probability is None else output.probability
-    share, equal = weight / weight.sum(), at_most(np.ptp(weight), 0.0)
+    share, equal = weight / weight.sum(), at_most(np.ptp(weight / weight.max()), 0.0)
     options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
     n_bins, bins = int(np.clip(len(scores) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS)), []
     if labels is not None and output.probability is not None:
