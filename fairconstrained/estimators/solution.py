@@ -22,6 +22,7 @@ from fairconstrained.objectives import resolve_objective
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.solvers import Result, Status
+from fairconstrained.utils.arguments import brief
 from fairconstrained.utils.arrays import Array, Gaps, without_rounding
 from fairconstrained.utils.execution import in_fold
 
@@ -148,8 +149,8 @@ def warn_of_other_solver(results: Sequence[Result]) -> None:
     replaced = [result for result in results if result.replaces is not None]
     if not replaced:
         return
-    asked = {type(result.replaces).__name__ for result in replaced}
-    taken = {type(result.solver).__name__ for result in replaced}
+    asked = {brief(result.replaces) for result in replaced}
+    taken = {brief(result.solver) for result in replaced}
     where = f" of {len(replaced)} of {len(results)} fits" if len(results) > 1 else ""
     warn(
         f"solver: {', '.join(sorted(asked))} did not converge to a model that meets the "

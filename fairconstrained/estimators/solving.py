@@ -17,6 +17,7 @@ from fairconstrained.solvers.registry import default_solver, without_kinks
 from fairconstrained.solvers.result import SolverState
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.utils.arguments import brief
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import in_fold
 
@@ -270,9 +271,8 @@ def _text(solver: Solver, problem: Problem) -> str:
 
 def _in_place_of(first: Result, best: Result) -> Result:
     message = (
-        f"{best.message} The model is that of {type(best.solver).__name__}; "
-        f"{type(first.solver).__name__} ended at objective {first.objective:.6g}, violation "
-        f"{first.violation:.2e}."
+        f"{best.message} The model is that of {brief(best.solver)}; {brief(first.solver)} ended at "
+        f"objective {first.objective:.6g}, violation {first.violation:.2e}."
     )
     return replace(best, message=message, replaces=first.solver)
 

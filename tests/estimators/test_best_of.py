@@ -49,7 +49,7 @@ def test_a_named_solver_that_converged_is_kept(solver):
 @pytest.mark.parametrize("enforce", ["score", "decision"])
 def test_another_model_in_place_of_a_failed_solvers_is_named(fails, enforce):
     clf = fc.FairLogisticClassifier(kappa=0.05, solver=fails, enforce=enforce)
-    with pytest.warns(fc.ConvergenceWarning, match="StopsAt did not converge.*is that of SQP"):
+    with pytest.warns(fc.ConvergenceWarning, match=r"StopsAt\(\) did not converge.*is that of SQP"):
         clf.fit(X, Y, sensitive_features=GROUPS)
     assert type(clf.result_.replaces).__name__ == "StopsAt"
     assert clf.bound_met_
