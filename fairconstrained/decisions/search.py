@@ -71,7 +71,7 @@ class DecisionTask:
         :class:`~fairconstrained.decisions.new_rows.SoftLabels`: the amount by which the estimates
         exceed the bound has a price in accuracy, and the problems below bound them, too.
 
-        From the fit on scores, by Newton's steps of many digits so that its solver does not matter,
+        From the fit on scores by the default solver, which Newton's steps take to many digits,
         :class:`~fairconstrained.decisions.smooth_rounds.SmoothRounds`
         minimise the share of errors with narrowing sigmoids in place of decisions. All intercepts
         of every model on the way and the lines between models are searched by counting. Where only
@@ -263,7 +263,7 @@ class DecisionSearch:
         message = (
             f"enforce='decision': violation on decisions {self.violation:.2e}; on scores the model "
             f"has objective {at.objective:.6g}, violation {at.violation:.2e} and KKT residual "
-            f"{kkt.residual:.2e}. The search started from a fit on scores: {first.message}"
+            f"{kkt.residual:.2e}. The fit on scores: {first.message}"
         )
         return replace(
             first,

@@ -244,10 +244,14 @@ class Fit:
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
         problem = self.problem.with_constraints([*self.problem.constraints, *limits])
-        multipliers = np.zeros(problem.n_constraints)
-        multipliers[: self.problem.n_constraints] = result.multipliers
-        first = replace(result, multipliers=multipliers)
+        multipliers, start = np.zeros(problem.n_constraints), result
+        if self._by_default is not self:
+            start = self._by_default.solve()[0]
+        multipliers[: self.problem.n_constraints] = start.multipliers
+        first = replace(start, multipliers=multipliers)
         search, certificate = self.estimator._decided(replace(self, problem=problem), first)
+        if start is not result:
+            search = replace(search, data_passes=search.data_passes + result.data_passes)
         if stricter is not None and stricter.met and stricter.accuracy > search.accuracy:
             search = search.with_model(stricter)
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
@@ -259,6 +263,18 @@ class Fit:
             gaps = self._tested_on_half(gaps, *self.half())
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)
+
+    @property
+    def _by_default(self) -> "Fit":
+        """The fit by the default solver: its solution is where a search on decisions starts.
+
+        Small differences grow from round to round, so that each solver would have other decisions.
+        """
+        if self.estimator.solver == "auto" or self.model.fits_features:
+            return self
+        estimator = copy(self.estimator)
+        estimator.solver, estimator.beta, estimator.max_iter = "auto", None, None
+        return replace(self, estimator=estimator)
 
     @property
     def _groups(self) -> Groups | None:
@@ -274,7 +290,7 @@ class Fit:
             warnings.simplefilter("ignore")
             if fit.estimator.kappa != self.estimator.kappa:
                 fit = fit.with_kappa(self.estimator.kappa)
-            search, _ = self.estimator._decided(fit, fit.solve()[0])
+            search, _ = self.estimator._decided(fit, fit._by_default.solve()[0])
             elsewhere = fit.problem_on(others).at(search.w)
         return new_rows.larger_by(gaps, fit.problem.at(search.w), elsewhere)
 

@@ -23,8 +23,8 @@ X, Y, GROUPS = fc.make_biased_classification(1200, 6, gap=0.3, random_state=0)
 SEEDS = st.integers(0, 2**31 - 1)
 
 
-def fitted(kappa, **options):
-    clf = fc.FairLogisticClassifier(kappa=kappa, enforce="decision", **options)
+def fitted(kappa, enforce="decision", **options):
+    clf = fc.FairLogisticClassifier(kappa=kappa, enforce=enforce, **options)
     return quietly(clf.fit, X, Y, sensitive_features=GROUPS)  # constant decisions are no surprise
 
 
@@ -34,6 +34,7 @@ def test_demographic_parity_of_predictions(kappa):
     a, b = (clf.predict(X)[k == GROUPS].mean() for k in (0, 1))
     assert abs(a - b) <= kappa + 1e-12
     assert clf.decision_gap_ <= kappa and clf.decision_gap_ == pytest.approx(abs(a - b))
+    assert np.all(clf.coef_ == fitted(kappa, solver="ipc").coef_)
 
 
 @pytest.mark.parametrize("threshold", [None, fc.SelectionRate(0.4)])
@@ -41,8 +42,7 @@ def test_the_search_says_what_it_costs(threshold):
     clf = fitted(kappa=0.1, threshold=threshold)
     search = clf.decision_search_
     free = fc.FairLogisticClassifier(None, threshold=threshold).fit(X, Y)
-    scores = fc.FairLogisticClassifier(kappa=0.1, threshold=threshold)
-    scores.fit(X, Y, sensitive_features=GROUPS)
+    scores = fitted(kappa=0.1, threshold=threshold, enforce="score")
     assert search.accuracy == pytest.approx(clf.score(X, Y))
     assert search.accuracy_on_scores == pytest.approx(scores.score(X, Y))
     assert search.accuracy_unconstrained == pytest.approx(free.score(X, Y))
