@@ -43,7 +43,8 @@ def GroupProbabilities(
     known : array-like of shape (n_samples,) or None, default=None
         The true groups, missing (None or nan) where they are not known. The probabilities of all
         other rows are then corrected: a logistic regression of the true groups on the logarithms of
-        the probabilities, and on `given`, is fitted to the rows of known group.
+        the probabilities, and on `given`, is fitted to the rows of known group. A group of which no
+        row is known has probability 0 then: constraints ask nothing of it, with a warning.
     given : array-like of shape (n_samples, n_columns) or None, default=None
         With `known`: what the error of the probabilities may depend on, such as the features and
         the labels. Rates are then those of the true groups for decisions that depend on these

@@ -19,7 +19,7 @@ from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.exceptions import warn
-from fairconstrained.inspection.assessment import assess
+from fairconstrained.inspection.assessment import assess, minimizes_gap
 from fairconstrained.inspection.collected import collect, collect_predictions
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.model_selection.path_fitting import fairness_path, grid, strictest
@@ -119,8 +119,9 @@ def _widest(free: Any, last: Any, X: Any, given: dict[str, Any], pos_label: Any)
 
 def tolerance(estimator: Any, kappa: float = 0.0) -> dict[str, float]:
     """Return the parameter that a bound is: kappa, or the ratio of a single constraint."""
-    if hasattr(estimator, "kappas") or getattr(estimator, "needs_queries", False):
-        return {}  # it chooses kappa, or ranks
+    ranks = getattr(estimator, "needs_queries", False)
+    if ranks or hasattr(estimator, "kappas") or minimizes_gap(estimator):
+        return {}
     constraints = resolve_constraints(getattr(estimator, "constraint", None))
     if any(constraint.takes_kappa for constraint in constraints):
         return {"kappa": kappa}

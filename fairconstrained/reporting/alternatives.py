@@ -8,12 +8,13 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.utils import column_or_1d, indexable
+from sklearn.utils import indexable
 from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import _num_samples
 
 from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
 from fairconstrained.data.attributes import with_strata
-from fairconstrained.data.inputs import check_same_rows
+from fairconstrained.data.inputs import check_labels, check_same_rows
 from fairconstrained.inspection.collected import groups_of
 from fairconstrained.plotting.path import FairnessPathDisplay
 from fairconstrained.plotting.style import Axes
@@ -251,7 +252,8 @@ def find_alternatives(
     valid.check_arguments(find_alternatives, max_loss=max_loss, **counts)
     both = with_strata(sensitive_features, control_features)
     check_same_rows(X=X, y=y, sensitive_features=both, sample_weight=sample_weight)
-    rows = search.Rows(*indexable(X, column_or_1d(y), sample_weight, both))
+    labels = check_labels("y", y, _num_samples(X))
+    rows = search.Rows(*indexable(X, labels, sample_weight, both))
     families = _families(estimator, n_seeds)
     leading = next(iter(families.values()))
     score_of = search.checked_score(score, leading, rows)
