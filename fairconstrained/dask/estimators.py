@@ -60,6 +60,7 @@ class DaskLinearClassifier:
         sensitive_features: Collection | None = None,
         control_features: Collection | None = None,
         *,
+        query: None = None,
         constraint_data: None = None,
         path: bool = False,
     ) -> Fit:
@@ -223,8 +224,9 @@ class FairLogisticClassifier(DaskLinearClassifier, logistic.FairLogisticClassifi
     Parameters
     ----------
     constraint, kappa, goal, max_loss_increase, solver, beta, surrogate, loss, alpha, domain
-        See :class:`fairconstrained.FairLogisticClassifier`. Stochastic solvers, "idca" and
-        constraints on pairs of rows with other than the quadratic surrogate are not available.
+        See :class:`fairconstrained.FairLogisticClassifier`. Constraints on pairs of rows
+        with other than the quadratic surrogate are not available, and with more than 20,000 rows
+        neither are stochastic solvers and "idca".
     fit_intercept, sensitive_columns, use_sensitive, combine, groups_missing, max_iter, tol
     pos_label, class_weight, threshold
         See :class:`fairconstrained.FairLogisticClassifier`.

@@ -107,6 +107,7 @@ def test_scores_on_one_side_of_the_threshold_are_reported(rows):
     with pytest.warns(ConstantDecisionWarning, match="met in this way only"):
         clf.fit(X, y, sensitive_features=groups)
     assert clf.decision_gap_ == pytest.approx(0.0, abs=1e-12)
+    assert "not in memory" in clf.certify(X, y, sensitive_features=groups).reason
 
 
 def test_frames_with_an_index_and_categories(rows):
@@ -114,9 +115,8 @@ def test_frames_with_an_index_and_categories(rows):
     there, here = fits(*rows, parts=(dX, *others), constraint="equalized_odds")
     assert_same_fit(there, here)
     assert there.feature_names_in_.tolist() == list(dX.columns)
-    predicted = there.predict(dX)
-    assert isinstance(predicted, dd.Series)
-    computed = predicted.compute()
+    assert isinstance(there.predict(dX), dd.Series)
+    computed = there.predict(dX).compute()
     assert computed.index.tolist() == list(range(10, N_ROWS + 10))
     np.testing.assert_array_equal(computed, here.predict(X))
     probabilities = there.predict_proba(dX).compute()
