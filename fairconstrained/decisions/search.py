@@ -10,7 +10,7 @@ import numpy as np
 
 from fairconstrained.decisions.candidates import Candidate, CandidateSearch, ClassCandidateSearch
 from fairconstrained.decisions.new_rows import ExpectedGap
-from fairconstrained.decisions.smooth_rounds import ANCHOR, N_ROUNDS, SmoothRounds
+from fairconstrained.decisions.smooth_rounds import ANCHOR, FIRST_ROUNDS, N_ROUNDS, SmoothRounds
 from fairconstrained.exceptions import (
     ConstantDecisionWarning,
     GeneralizationWarning,
@@ -29,7 +29,6 @@ _MORE_ROUNDS = 8  # at most, while models get better, or no round has ended at t
 _SHORTFALL = 0.02  # of the best model's accuracy, less prices, below that of a model near the bound
 _LEAST_ROUNDS = 5  # then rounds end where two of them gain less than this:
 _PROGRESS = 0.002
-_FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
 _STRONG_ANCHOR = 300.0  # the price of distance where held-out rows test the model
 _TOL_OF_START, _PASSES_OF_START = 1e-7, 8.0  # to which, and in how many, a start is solved
 _TIGHTER = 0.5, 0.2, 0.1  # shares of tolerances of fits where rounds end below such a model
@@ -302,7 +301,7 @@ def _run_rounds(
     start = _promising(seen) if start.constant else start
     rounds, merits, feasible = SmoothRounds(search, start, anchor), [-np.inf] * 3, False
     for k in range(N_ROUNDS + _MORE_ROUNDS):
-        if k == _FIRST_ROUNDS:
+        if k == FIRST_ROUNDS:
             rounds.restart(_promising(seen))
         merits.append(search.best.merit)
         stalled = merits[-1] < merits[-3] + _PROGRESS

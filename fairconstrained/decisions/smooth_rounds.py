@@ -29,6 +29,10 @@ _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
 # cost. A rate of few rows jumps when one decision changes. Without a limit multipliers grow with
 # such jumps, and rounds end far from the bound.
 _MOST_PRICE = 2.0
+FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
+# Of the violation after later rounds, what the bound is tightened by while no model meets it: a
+# rate of few rows jumps by more than multipliers foresee.
+_INSIDE = 0.25
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
 _STEPS = 8  # of L-BFGS in a round; for rankings more, and more trials
 _MANY_STEPS, _MANY_TRIALS = 20, 40
@@ -74,8 +78,9 @@ class SmoothRounds:
     first model, :math:`10\, d / n` times its square in d whitened variables. Smooth constraints are
     shifted to those on decisions before every round. After a round multipliers change by the
     constraints on decisions, and stay below a limit where cells have few rows (Birgin and Martinez
-    2014, algorithm 4.1). With constraints on rankings they change by the shifted constraints, and
-    the loss is added to the share of errors instead of the price: scores may have to move far.
+    2014, algorithm 4.1). Where no model meets the bound, later rounds tighten it. With constraints
+    on rankings multipliers change by the shifted constraints, and the loss is added to the share of
+    errors instead of the price: scores may have to move far.
 
     `search` has the constraints on decisions. `anchor`, times variables over rows, is what it costs
     to move the scores by their spread.
@@ -102,7 +107,7 @@ class SmoothRounds:
         self.most_price = _MOST_PRICE if has_few_rows(problem) else np.inf
         correct = np.ones(search.parts[0].n_outputs)
         self.objective, self.penalty = np.append(1.0, -3.0 * correct), _WITH_LOSS
-        self.anchor = 0.0
+        self.anchor = self.margin = 0.0
         if search.counted:
             self.objective, self.penalty = -correct, _PENALTY
             self.anchor = anchor * problem.n_variables / problem.n_rows
@@ -122,6 +127,7 @@ class SmoothRounds:
         problem = replace(self.search.problem, objective=CompositeFunction(), constraints=parts)
         at = problem.at(self.last.w).with_scores(self.last.scores)
         shift, x = self._shift(at), self.there @ self.last.w
+        shift[len(self.objective) :] += self.margin
         root = self._root(at, shift)
         steps, trials = (_STEPS, _STEPS) if self.search.counted else (_MANY_STEPS, _MANY_TRIALS)
 
@@ -139,6 +145,9 @@ class SmoothRounds:
             strict = (at.constraints + shift)[len(self.objective) :]
         self.multipliers = np.clip(self.multipliers + self.penalty * strict, 0.0, self.most_price)
         self.penalty *= _GROWTH
+        best = self.search.best
+        if self.n_done >= FIRST_ROUNDS and (best.constant or not best.met):
+            self.margin += _INSIDE * float(strict.max(initial=0.0))
         self.n_done += 1
         return self.last
 

@@ -106,6 +106,8 @@ def measures(problem: Problem, solution: Solution, like: Evaluation | None) -> d
         at = problem.uncounted().at(result.w[: problem.n_variables], like=like)
     if solution.search is not None:
         bound = Bound.of_decisions(at, solution.certificate)
+        if bound.met and solution.search.constant:
+            bound = replace(bound, text=f"{bound.text} by constant predictions")
     else:
         bound = Bound.of_scores(at, result)
     return {
