@@ -243,8 +243,8 @@ class DecisionSearch:
                 f"{self.what}: on new rows the gap of a rate is expected to be "
                 f"{gap.expected:.3f}, more than twice its bound of {gap.bound:.3g}, which it meets "
                 f"on the training rows ({gap.name}: {gap.training:z.3f}). Some groups have few "
-                "rows, or the model fits noise of the training rows. Use more rows, merge small groups, "
-                f"or {LOOSEN}; confidence tests it.",
+                "rows, or the model fits noise of the training rows. Use more rows, merge small "
+                f"groups, or {LOOSEN}; confidence tests it.",
                 GeneralizationWarning,
             )
 
