@@ -17,6 +17,7 @@ from fairconstrained.solvers.registry import default_solver, without_kinks
 from fairconstrained.solvers.result import SolverState
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.classes import MultinomialLoss
 from fairconstrained.utils.arguments import brief
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import in_fold
@@ -74,6 +75,7 @@ _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the vi
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
 _WIDTH = 0.1  # of the kinks that are rounded to compare starts
 _LEAST_PASSES = 500.0  # that another solver may make, or twice those of the first one
+_RARE = 1e-6  # the share of a class without weight
 _LEVELS = np.linspace(-6.0, 6.0, 25)  # of constant scores; as log-odds, from .25% to 99.75%
 _ITERATIONS = 20  # of L-BFGS for every start
 
@@ -209,11 +211,17 @@ def best_of(
 def _better_constant(problem: Problem, best: Result, tol: float, options: Any) -> Evaluation | None:
     """Return the best constant scores that meet the constraints, if they are better than a result.
 
-    Of models without an intercept it is their start.
+    Of models without an intercept it is their start, of several classes that of their shares.
     """
     problem = problem.uncounted()
     start, direction = problem.start(options.random_state), problem.unit_shift()
     points = start[None] if direction is None else start + np.outer(_LEVELS, direction)
+    if direction is not None and isinstance(problem.objective.term, MultinomialLoss):
+        # At equal scores the derivatives are equal shares less those of the classes.
+        classes = np.flatnonzero(direction[: problem.objective.model.n_parameters])
+        shares = 1.0 / len(classes) - problem.at(start).gradient()[classes]
+        points = start[None]
+        points[0, classes] = np.log(np.maximum(shares, _RARE))
     objectives = np.array([problem.at(point).objective for point in points])
     wanted = (1.0 - _CLEAR_GAIN) * best.objective if best.violation <= tol else np.inf
     for k in np.argsort(objectives, kind="stable"):
