@@ -111,8 +111,9 @@ class HeldOut:
         (scores,) = scores_of([part], w)
         decision = bool((scores.range[0] if isinstance(scores, ShardedScores) else scores[0]) > 0.0)
         claims = [claim for part in self.training for claim in part]
-        known = all(claim.of_decisions for claim in claims)
-        return np.array([claim.at_constant(decision) if known else np.inf for claim in claims])
+        if not all(claim.of_decisions for claim in claims):
+            return np.full(len(claims), np.inf)
+        return np.array([claim.at_constant(decision) for claim in claims])
 
 
 def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...]:

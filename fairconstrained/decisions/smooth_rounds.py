@@ -30,8 +30,8 @@ _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
 # such jumps, and rounds end far from the bound.
 _MOST_PRICE = 2.0
 FIRST_ROUNDS = 4  # after which rounds begin anew near the bound if no model meets it
-# Of the violation after later rounds, what the bound is tightened by while no model meets it: a
-# rate of few rows jumps by more than multipliers foresee.
+# The share of the violation by which later rounds tighten the bound while no model meets it. The
+# rate of a small group jumps when one prediction changes, which multipliers cannot correct.
 _INSIDE = 0.25
 _WITH_LOSS = 10.0  # the first penalty parameter where the loss is in the objective
 _STEPS = 8  # of L-BFGS in a round; for rankings more, and more trials

@@ -266,9 +266,10 @@ class Fit:
 
     @property
     def _by_default(self) -> "Fit":
-        """The fit by the default solver: its solution is where a search on decisions starts.
+        """The fit by the default solver: a search on decisions starts from its solution.
 
-        Small differences grow from round to round, so that each solver would have other decisions.
+        From the solutions of other solvers, which differ in the last digits, the search would end
+        at other decisions: differences grow tenfold in each round.
         """
         if self.estimator.solver == "auto" or self.model.fits_features:
             return self

@@ -211,13 +211,14 @@ def best_of(
 def _better_constant(problem: Problem, best: Result, tol: float, options: Any) -> Evaluation | None:
     """Return the best constant scores that meet the constraints, if they are better than a result.
 
-    Of models without an intercept it is their start, of several classes that of their shares.
+    Models without an intercept have their start only. For several classes it is the model whose
+    probabilities are the shares of the classes.
     """
     problem = problem.uncounted()
     start, direction = problem.start(options.random_state), problem.unit_shift()
     points = start[None] if direction is None else start + np.outer(_LEVELS, direction)
     if direction is not None and isinstance(problem.objective.term, MultinomialLoss):
-        # At equal scores the derivatives are equal shares less those of the classes.
+        # At equal scores the derivative in the intercept of a class is 1 / K less its share.
         classes = np.flatnonzero(direction[: problem.objective.model.n_parameters])
         shares = 1.0 / len(classes) - problem.at(start).gradient()[classes]
         points = start[None]

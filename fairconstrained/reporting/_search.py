@@ -109,9 +109,9 @@ def _widest(free: Any, last: Any, X: Any, given: dict[str, Any], pos_label: Any)
     varied = [each for each in constraints if each.takes_kappa] or constraints
     collected = collect(free, X, **given).against_rest(pos_label)
     rows = collected.assessed(*collected.outputs.values())
-    found = [assess(each, rows, 0.95) for each in resolve_constraints(varied, kappa=0.0)]
-    widest = np.fmax.reduce([each.on_predictions - each.tolerance for each in found])
-    if np.isnan(widest) and isinstance(last, FairEstimator):  # known to the rows of the fit alone
+    gaps = [assess(each, rows, 0.95) for each in resolve_constraints(varied, kappa=0.0)]
+    widest = np.fmax.reduce([gap.on_predictions - gap.tolerance for gap in gaps])
+    if np.isnan(widest) and isinstance(last, FairEstimator):  # only the rows of the fit tell it
         others = [given.get(name) for name in ("y", "sample_weight", "sensitive_features")]
         widest = grid(strictest(last, (X, *others)), None, 2)[0]
     return float(widest)

@@ -282,8 +282,8 @@ class Majorant(AffineHead):
     @classmethod
     def of(cls, term: FunctionAverages, scores: Array, auxiliary: Array) -> "Majorant":
         """Return the majorant that touches a term at the scores."""
-        own = auxiliary if len(auxiliary) else term.auxiliary_start
-        at, parts = (scores.copy(), own.copy()), term.convex_parts()
+        variables = auxiliary if len(auxiliary) else term.auxiliary_start
+        at, parts = (scores.copy(), variables.copy()), term.convex_parts()
         up, down = (as_csr(part) for part in term._signed_parts)
         return cls(
             term, parts, tangents(parts, *at), *at, offset=term.offset, names=term.names,
@@ -298,8 +298,8 @@ class Majorant(AffineHead):
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the four averages, one after the other, and their pullback."""
-        own = auxiliary if len(auxiliary) else self.auxiliary_start
-        change = scores - self.scores, own - self.auxiliary
+        variables = auxiliary if len(auxiliary) else self.auxiliary_start
+        change = scores - self.scores, variables - self.auxiliary
         passes = [part.forward(scores, auxiliary) for part in self.parts]
         passes += [(there + push(*change), pull) for there, pull, push in self.tangents]
         averages, pullbacks = zip(*passes, strict=True)
