@@ -152,7 +152,7 @@ class FairnessScorer:
                     f"{classes}: pass pos_label to make_fairness_scorer, the class that is to be "
                     "compared with all others."
                 )
-            return self._value(y_true, output_of(estimator, method, X, groups), options)
+            return self._value(estimator, y_true, output_of(estimator, method, X, groups), options)
         labels = check_labels("y_true", y_true, np.size(y_true), rows="y_true")
         labels = (known_labels("y_true", labels, classes) == favourable).astype(int)
         positive = options.get("pos_label")
@@ -161,25 +161,37 @@ class FairnessScorer:
         if "pos_label" not in self.taken:  # it was for the scores
             options.pop("pos_label", None)
         if _is_ranker(estimator):
-            return self._value(labels, output_of(estimator, method, X, groups), options)
+            return self._value(estimator, labels, output_of(estimator, method, X, groups), options)
         output = Outputs.of(estimator, X, groups, classes=classes, methods=[method])
         output = output.of_class(favourable)
         if method == "predict":
-            return self._value(labels, output.decided.astype(int), options)
+            return self._value(estimator, labels, output.decided.astype(int), options)
         output = output.of_class(positive) if positive in classes else output
-        return self._value(labels, output.response(method)[0], options)
+        return self._value(estimator, labels, output.response(method)[0], options)
 
-    def _value(self, y_true: Any, y_pred: Any, options: dict[str, Any]) -> Any:
-        """Return the value of the metric; fairlearn knows no strata and no probabilities."""
-        groups = options.get("sensitive_features")
+    def _value(
+        self, estimator: Classifier, y_true: Any, y_pred: Any, options: dict[str, Any]
+    ) -> Any:
+        """Return the value of the metric; fairlearn knows no strata and no probabilities.
+
+        Of missing groups no metric knows what they mean: the estimator's `groups_missing` says it.
+        """
+        groups, library = options.get("sensitive_features"), _library(self.metric)
+        missing = getattr(final_estimator(estimator), "groups_missing", "raise")
         plain = split_strata(groups)[1] is None and probabilities_of(groups, "groups") is None
-        if plain or _library(self.metric) != "fairlearn":
+        passed = missing == "raise" and (plain or library == "fairconstrained")
+        if groups is None or passed or library not in ("fairlearn", "fairconstrained"):
             return self.metric(y_true, y_pred, **options)
-        weight, values = options.get("sample_weight"), []
-        scores = self.response_method != "predict"
-        for rows in GroupedRows.check(y_true, y_pred, groups, None, weight, scores=scores).strata:
-            members = np.array(rows.groups.labels, dtype=str)[rows.groups.codes]
-            given = {"sensitive_features": members, "sample_weight": rows.total_weight}
+        rows_of: Any = (y_true, y_pred, groups, None, options.get("sample_weight"))
+        scores, values = self.response_method != "predict" or _is_ranker(estimator), []
+        for rows in GroupedRows.check(*rows_of, scores=scores, missing=missing).strata:
+            given: dict[str, Any] = {"sensitive_features": rows.groups}
+            if library == "fairlearn":
+                rows = rows.take(np.flatnonzero(rows.groups.known))
+                names = np.array(rows.groups.labels, dtype=str)
+                given["sensitive_features"] = names[rows.groups.codes]
+            if library == "fairlearn" or "sample_weight" in options:
+                given["sample_weight"] = rows.total_weight
             values.append(self.metric(rows.labels, rows.values, **options | given))
         return min(values) if self.greater_is_better else max(values)
 
