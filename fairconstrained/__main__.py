@@ -154,7 +154,7 @@ def _parser() -> argparse.ArgumentParser:
         "(default: %(default)s)",
     )  # fmt: skip
     add("--seed", type=_seed, default=0, help="the seed of the split (default: %(default)s)")
-    add("--report", metavar="FILE", help="write a report on the test rows to this HTML file")
+    add("--report", metavar="FILE", help="write a report on test rows to this .html or .md file")
     add("--model", metavar="FILE", help="write the fair model to this .skops or .joblib file")
     add("--json", metavar="FILE", help="write all measures to this JSON file")
     add("--path", metavar="FILE", help="plot accuracy against the gap, for many kappas")

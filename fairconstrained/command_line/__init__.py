@@ -241,14 +241,15 @@ def run(options: Namespace) -> int:
             raise DataError(f"{options.file}: the models cannot be fitted: {why}") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they would repeat the notes
+        page = result.reports["test"]
         writers: dict[str, Callable[[Path], object]] = {
-            "report": lambda file: file.write_text(result.reports["test"].to_html(), "utf-8"),
+            "report": lambda file: {".md": page.to_markdown}.get(file.suffix, page.to_html)(file),
             "model": partial(write_model, result.documented),
             "json": lambda file: file.write_text(result.as_json(), "utf-8"),
             "path": result.draw_path,
         }
         written, status = write_outputs(options, writers)  # also if nobody reads what is printed
-    notes = [*(str(warning.message) for warning in noted), *result.reports["test"].notes]
+    notes = [*(str(warning.message) for warning in noted), *page.notes]
     end = [f"Note: {in_options(note)}" for note in dict.fromkeys(notes)]
     print_text("\n".join([result.text(read_as), *end, *written]))
     return status or (NOT_MET if options.check and not result.fair.bound_met_ else 0)

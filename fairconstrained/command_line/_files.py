@@ -184,7 +184,7 @@ def _endings(name: str, path: str) -> list[str]:
         return [f".{name}" for name in figure.canvas.get_supported_filetypes()]
     if Path(path).suffix == ".skops":
         import_extra("skops.io", "deploy", f"--{name} {path}")
-    return [".skops", ".joblib"] if name == "model" else []
+    return {"model": [".skops", ".joblib"], "report": [".html", ".htm", ".md"]}.get(name, [])
 
 
 def write_outputs(

@@ -58,8 +58,9 @@ def test_a_joblib_model_parquet_and_zero_one_targets(table, tmp_path, capsys):
     file, model = tmp_path / "data.parquet", tmp_path / "model.joblib"
     table.set_index("group").to_parquet(file)
     arguments = [str(file), "--target", "granted", "--sensitive", "group", "--model", str(model)]
-    assert main(arguments) == 0
+    assert main([*arguments, "--report", str(tmp_path / "report.md")]) == 0
     assert "Positive class: granted = 1" in capsys.readouterr().out
+    assert (tmp_path / "report.md").read_text().startswith("## Fairness")
     predicted = joblib.load(model).predict(table.drop(columns=["name", "granted", "group"]))
     assert 0.0 < predicted.mean() < 1.0
 
