@@ -61,9 +61,9 @@ def encode_labels(
             f"Unknown label type: y has the dtype {y.dtype} and labels such as {y[0]!r}. Convert "
             "them to numbers, booleans or strings, for instance with `y.astype(int)`."
         )
-    if y.dtype.kind not in "biuU":  # these are classes; the check sorts them
-        check_classification_targets(y)
     classes, positions = codes_in_blocks(len(y), y.__getitem__) if narrow else unique_codes(y)
+    if len(classes) > 2 or y.dtype.kind not in "biuU":  # two of these are classes; it sorts them
+        check_classification_targets(y)
     if len(classes) <= 2:
         return _signs(classes, positions, pos_label)
     if not several:

@@ -38,10 +38,8 @@ def fitted(constraint="demographic_parity", X=X, y=Y, groups=GROUPS, **options):
 
 def rates(predictions, rows=slice(None)):
     """Return the rate of each class in each group, (n_groups, n_classes)."""
-    inside = [k == GROUPS for k in np.unique(GROUPS)]
-    keep = np.zeros(N, dtype=bool)
-    keep[rows] = True
-    return np.array([predictions[one & keep].mean(axis=0) for one in inside])
+    values, groups = predictions[rows], GROUPS[rows]
+    return np.array([values[groups == k].mean(axis=0) for k in np.unique(GROUPS)])
 
 
 def one_hot(labels):
@@ -54,8 +52,7 @@ def test_without_constraints_it_is_multinomial_logistic_regression():
     theirs = LogisticRegression(C=1.0 / (1e-3 * N), tol=1e-10, max_iter=1000).fit(Z, Y)
     assert_allclose(mine.predict_proba(Z), theirs.predict_proba(Z), atol=1e-6)
     assert_allclose(mine.coef_, theirs.coef_, atol=1e-5)
-    assert mine.coef_.shape == (3, 4)
-    assert mine.intercept_.shape == (3,)
+    assert (mine.coef_.shape, mine.intercept_.shape) == ((3, 4), (3,))
 
 
 @pytest.mark.parametrize("name", BY_CLASS)
@@ -85,6 +82,11 @@ def test_options_of_two_classes(option):
     enforce = "decision" if "confidence" in option else "score"
     with pytest.raises(ValueError, match=rf"{next(iter(option))}=.* is for two classes"):
         fitted(enforce=enforce, **option)
+
+
+def test_a_regression_target_is_warned_of():
+    with pytest.warns(UserWarning, match="`y` could represent a regression problem"):
+        fitted(None, X[:30], np.arange(30), GROUPS[:30])
 
 
 def test_the_certificate_is_that_of_the_lagrangian():
