@@ -17,7 +17,6 @@ from fairconstrained.estimators import DOCUMENTATION, logistic
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear import with_feature_map
 from fairconstrained.estimators.rows import check_group_sizes, check_options, constraints_of
-from fairconstrained.shards.model import ShardedData, ShardedLinearModel
 from fairconstrained.utils.meta_estimators import library_parameters
 
 MOST_COLLECTED = 20_000  # rows: so few are copied to this process, where fits are exact and quick
@@ -96,18 +95,12 @@ class DaskLinearClassifier:
             parts = [workers.part(call, numbered) for call in calls]
         few = data.n_rows <= MOST_COLLECTED
         rows_of = _data.collected_data if few else _data.sharded_data
-        rows, *others = [rows_of(data, table, part, workers) for part in parts]
+        rows, *held_out = [rows_of(data, table, part, workers) for part in parts]
         fit = Fit.bind(self, rows, constraints, path=path)
         _data.check_sums_over_rows(fit.problem, self.local.__name__)
         if draw is None:
             return fit
-        (held_out,), model = others, fit.model
-        if isinstance(held_out, ShardedData):
-            assert isinstance(model, ShardedLinearModel)
-            model = ShardedLinearModel.of(model, held_out.shards, held_out.sample_weight)
-        else:
-            model = model.on(held_out.X)
-        return fit.tested(held_out, model, {"holdout_share_": draw[0], "holdout_seed_": draw[1]})
+        return fit.tested(held_out[0], {"holdout_share_": draw[0], "holdout_seed_": draw[1]})
 
     def held_out_rows(self: Any, X: Collection) -> Collection:
         """Return which rows were held out of the last fit with `confidence`, lazily.

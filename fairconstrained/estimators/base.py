@@ -187,9 +187,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             self, rows, validation, constraint_data, path=path
         )
         fit = Fit.bind(self, data, constraints, split, path=path)
-        if held_out is None:
-            return fit
-        return fit.tested(held_out, fit.model.on(held_out.X))
+        return fit if held_out is None else fit.tested(held_out)
 
     @execution.with_callbacks
     def certify(

@@ -114,14 +114,13 @@ class Fit:
         problem = replace(self.problem, constraints=tuple(parts), n_variables=0)
         return replace(self, constraints=tuple(constraints), problem=problem)
 
-    def tested(
-        self, held_out: TrainingData, model: Model, attributes: dict[str, Any] | None = None
-    ) -> "Fit":
-        """Return the fit that tests its models on held-out rows, of which `model` has the scores.
+    def tested(self, held_out: TrainingData, attributes: dict[str, Any] | None = None) -> "Fit":
+        """Return the fit that tests its models on held-out rows.
 
         `attributes` name the rows, by default by their positions in X.
         """
-        both, free = (self.data.asked, held_out.like(self.data.asked)), self.unconstrained.on(model)
+        both, model = (self.data.asked, held_out.like(self.data.asked)), self.model.on(held_out.X)
+        free = self.unconstrained.on(model)
         test = HeldOut.of(self.constraints, self.problem, both, model, free)
         named = attributes or {"holdout_indices_": held_out.positions}
         return replace(self, held_out=replace(test, attributes=named))

@@ -65,7 +65,9 @@ class ShardedLinearModel(LinearModel):
     def on(self, X: Any) -> Any:
         """Return the model of some of the atoms, or the linear model of other rows."""
         if isinstance(X, sums.AtomRows):
-            return replace(self, atoms=self.atoms[X.atoms])
+            theirs = X.shards not in (None, self.shards)
+            model = ShardedLinearModel.of(self, X.shards, X.totals) if theirs else self
+            return replace(model, atoms=model.atoms[X.atoms])
         return LinearModel(X, self.fit_intercept, 1, self.shift, self.scale, self.mean_squares)
 
     def of_atoms(self, term: Term) -> Term:
@@ -143,7 +145,7 @@ class ShardedData(TrainingData):
         values = {each.name: getattr(data, each.name) for each in fields(data)}
         values |= zip(("counts", "sample_weight", "squares"), totals, strict=True)
         values |= {
-            "X": sums.AtomRows(np.arange(len(first))),
+            "X": sums.AtomRows(np.arange(len(first)), rows["shards"], values["sample_weight"]),
             "y": data.y[first].astype(float),
             "groups": None if data.groups is None else data.groups.take(first),
         }

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from typing import Any, cast
 
@@ -123,6 +123,9 @@ class AtomRows:
     """Stands for the features of atoms: which atoms a constraint's rows are."""
 
     atoms: Array  # the atoms, (n,)
+    # the rows of all atoms and the total weight of each; None stands for those of the model
+    shards: Any = None
+    totals: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -131,7 +134,7 @@ class AtomRows:
 
     def __getitem__(self, rows: Array) -> "AtomRows":
         """Return some of the atoms."""
-        return AtomRows(self.atoms[rows])
+        return replace(self, atoms=self.atoms[rows])
 
 
 _MANY_STATISTICS = 32  # with more, a sparse product with their derivatives costs less
