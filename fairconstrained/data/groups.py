@@ -302,10 +302,8 @@ class Groups:
         present, inverse = np.unique(stacked[known], axis=0, return_inverse=True)
         codes = np.full(len(stacked), -1)
         codes[known] = np.ravel(inverse)
-        names = np.empty(len(present), dtype=object)
-        levels = [part.names.tolist() for part in attributes]
-        for k, row in enumerate(present):
-            names[k] = tuple(values[i] for values, i in zip(levels, row, strict=True))
+        levels = [part.names[k].tolist() for part, k in zip(attributes, present.T, strict=True)]
+        names = np.fromiter(zip(*levels, strict=True), object, len(present))
         return cls(codes, names, attributes)
 
     def with_unknown(self) -> "Groups":

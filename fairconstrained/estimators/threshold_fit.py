@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import _routing_enabled, process_routing
 from sklearn.utils.metaestimators import _safe_split
@@ -139,10 +139,8 @@ class ThresholdFit:
             fitted = self._prefit()
             return fitted, every, self._scores(fitted, positions)
         if is_number(estimator.cv, Real) and not isinstance(estimator.cv, Integral):
-            split = StratifiedShuffleSplit(
-                1, test_size=estimator.cv, random_state=estimator.random_state
-            )
-            train, rows = next(split.split(every, self.given.y))
+            options = {"stratify": self.given.y, "random_state": estimator.random_state}
+            train, rows = train_test_split(every, test_size=estimator.cv, **options)
             fitted = self._fitted(train, tasks)
             return fitted, rows, self._scores(fitted, positions[rows])
         splits = self._splits()

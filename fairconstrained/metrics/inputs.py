@@ -132,8 +132,7 @@ class GroupedRows:
         """The rows of every stratum, see :func:`with_strata`; without strata all rows."""
         if not self.groups.stratified:
             return [self]
-        parts = self.groups.by_stratum
-        return [replace(self, groups=part).take(np.flatnonzero(part.known)) for part in parts]
+        return [part.take(np.flatnonzero(part.groups.known)) for part in self.separate]
 
     @property
     def separate(self) -> list[Self]:
