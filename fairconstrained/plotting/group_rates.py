@@ -14,7 +14,6 @@ from fairconstrained.plotting.style import Artist, Axes
 from fairconstrained.utils.arguments import check_kappa, check_option, check_ranks
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 
-_POINTS = 500  # resolution of each axis; finer steps are not visible
 _SHORT_NAME = 18  # characters of the names that fit into two columns of the legend
 _LABEL_WIDTH = 50  # characters that fit below the axes
 _RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
@@ -209,10 +208,8 @@ class GroupRateDisplay(style.AxesDisplay):
         self.lines_, self.points_ = {}, {}
         for k, (name, curve) in enumerate(self.curves.items()):
             label = style.plain_text(name) if len(self.curves) > 1 else "all thresholds"
-            x, y = _thinned(curve.x, curve.y)
-            (self.lines_[name],) = self.ax_.plot(
-                x, y, label=label, linewidth=1.8, zorder=3.0, **style.line_style(k)
-            )
+            look = {"label": label, "linewidth": 1.8, "zorder": 3.0, **style.line_style(k)}
+            (self.lines_[name],) = self.ax_.plot(curve.x, curve.y, **look)
             (self.points_[name],) = self.ax_.plot(
                 *([end] for end in curve.at_threshold), **style.mark(k), markersize=8.0,
                 linestyle="none", markeredgecolor="white", zorder=4.0, label="predictions",
@@ -285,12 +282,3 @@ def _curve(first: tuple[Array, Array], second: tuple[Array, Array], threshold: f
     x, y, _ = roc_curve(in_second, scores, sample_weight=shares)
     at_first, at_second = (float(part[1] @ (part[0] > threshold)) for part in (first, second))
     return Curve(x, y, (at_first, at_second))
-
-
-def _thinned(x: Array, y: Array) -> tuple[Array, Array]:
-    """Thin a curve to the visible resolution: dashed lines with many points are slow to draw."""
-    cell = np.stack([x, y]) * _POINTS // 1.0
-    new = np.ones(len(x), dtype=bool)
-    if len(x) > _POINTS:
-        new[1:-1] = (np.diff(cell)[:, :-1] != 0.0).any(axis=0)
-    return x[new], y[new]
