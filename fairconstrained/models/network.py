@@ -12,14 +12,11 @@ import numpy as np
 from fairconstrained.models import modules
 from fairconstrained.models.feature_scale import Features, feature_scale
 from fairconstrained.models.linear import Model, Pullback, Scores
-from fairconstrained.utils.arguments import check_option
 from fairconstrained.utils.arrays import Array, Matrix
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
-
-DTYPES = {"float64": "float64", "float32": "float32"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +119,6 @@ class TorchModel(Model):
         activation: str = "relu",
         module: modules.MakeModule | None = None,
         device: str = "auto",
-        dtype: str = "float64",
     ) -> TorchModel:
         """Return the model with given centring and scale.
 
@@ -137,11 +133,12 @@ class TorchModel(Model):
         def layers(n_features: int) -> Module:
             return modules.multilayer_perceptron(n_features, hidden_layer_sizes, activation)
 
-        kind = getattr(modules.torch_module(), check_option("dtype", dtype, DTYPES))
         make = layers if module is None else module
         made = modules.new_module(make, len(shift), seed=0)
         last = modules.last_layer(made, len(shift))
-        made = made.to(device=modules.device_of(device), dtype=kind).requires_grad_(False)
+        made = made.to(modules.device_of(device), modules.torch_module().float64).requires_grad_(
+            False
+        )
         largest = max(weights.numel() for weights in made.parameters())
         network = Network(make, made, shift, scale, last, largest)
         return cls(network, network.rows(X))

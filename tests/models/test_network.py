@@ -124,7 +124,6 @@ WRONG_MODULES = [
     ({"module": lambda n: torch.nn.Flatten(0)}, ValueError, "module must .* has none"),
     ({"activation": "step"}, ValueError, "activation='step' is unknown"),
     ({"device": "tpu"}, ValueError, "device='tpu' is unknown"),
-    ({"dtype": "int8"}, ValueError, "dtype='int8' is unknown"),
 ]
 
 
