@@ -259,7 +259,10 @@ class Steps:
             return False
         self.cap = min(self.growth * self.cap, _CAP_LIMIT)
         self.still = self.still + 1 if at.violation - step.violation <= 0.1 * self.tol else 0
-        return self.still >= _MOST_STILL and is_stuck(at, self.tol, step.multipliers)
+        if self.still < _MOST_STILL:
+            return False
+        self.still = 0  # a test costs as much as a step
+        return is_stuck(at, self.tol, step.multipliers)
 
     def _reject(self, step: Step, used: float) -> None:
         """Learn from a step that was too long."""
