@@ -343,19 +343,8 @@ class QueryPairLoss(Parametrized, Objective):
         return QueryPairs(cells, pairs, queries.codes, loss, names=names)
 
     def build(self, data: TrainingData) -> QueryPairs:
-        """Return the term for training rows with queries.
-
-        Raises
-        ------
-        ValueError
-            If the rows have no queries: the estimator is no ranker.
-        """
-        if data.query is None:
-            raise ValueError(
-                f"loss={self!r} compares rows of the same query, and this estimator's fit takes no "
-                "queries: use FairRanker."
-            )
-        return self.bind(data.y, data.loss_weight, data.query)
+        """Return the term for training rows with queries."""
+        return self.bind(data.y, data.loss_weight, data.queries_for(f"loss={self!r}"))
 
 
 OBJECTIVES: dict[str, Callable[[], Objective]] = {

@@ -159,20 +159,10 @@ class QueryParity(Constraint, kw_only=True):
             )
 
     def build(self, model: Model, data: TrainingData) -> CompositeFunction:
-        """Return the constraint on training rows with queries.
-
-        Raises
-        ------
-        ValueError
-            If the rows have no queries: the estimator is no ranker.
-        """
-        if data.query is None or data.groups is None:
-            raise ValueError(
-                f"constraint={self!r} compares rows of the same query, and this estimator's fit "
-                "takes no queries: use FairRanker."
-            )
-        term = self.bind(data.y, data.groups, data.sample_weight, data.query)
-        return CompositeFunction(model, term)
+        """Return the constraint on training rows with queries."""
+        queries, groups = data.queries_for(f"constraint={self!r}"), data.groups
+        assert groups is not None, "estimators ask for groups if the constraint needs them"
+        return CompositeFunction(model, self.bind(data.y, groups, data.sample_weight, queries))
 
     def known_rows(self, groups: Groups) -> Array:
         """Return all rows: those whose group is not known are in no pair of the constraint."""

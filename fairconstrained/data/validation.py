@@ -144,6 +144,21 @@ class TrainingData:
         """The position among the classes of every row's class."""
         return positions_of(self.y, len(self.classes))
 
+    def queries_for(self, asking: str) -> Queries:
+        """Return the queries of the rows, which what asks for them needs.
+
+        Raises
+        ------
+        ValueError
+            If the rows have no queries: the estimator is no ranker.
+        """
+        if self.query is None:
+            raise ValueError(
+                f"{asking} compares rows of the same query, and this estimator's fit takes no "
+                "queries: use FairRanker."
+            )
+        return self.query
+
     def by_size(self) -> "TrainingData":
         """Return the rows with several classes in the order of weight, the heaviest first.
 

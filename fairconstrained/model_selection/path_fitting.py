@@ -290,10 +290,10 @@ def _points_at_share(
 
     The threshold is another one at every point. Iterations start from that of the last point.
     """
-    warm: Start | None = fit.start()
+    warm = fit.start()
     for kappa in kappas:
         fit = fit.with_kappa(float(kappa))
-        warm = None if warm is None else Start(fitting(warm, fit.problem, fit.model).w)
+        warm = Start(fitting(warm, fit.problem, fit.model).w)
         fit, result, at = solved(fit, lambda fit, start: fit.solve(warm=start), warm)
         warm = Start(result.w)
         yield _point(fit, Solution(result), at, _rows(fit, held_out), bound)
