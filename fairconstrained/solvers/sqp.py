@@ -258,11 +258,10 @@ class Steps:
             self.still = 0
             return False
         self.cap = min(self.growth * self.cap, _CAP_LIMIT)
-        self.still = self.still + 1 if at.violation - step.violation <= 0.1 * self.tol else 0
-        if self.still < _MOST_STILL:
-            return False
-        self.still = 0  # a test costs as much as a step
-        return is_stuck(at, self.tol, step.multipliers)
+        still = at.violation - step.violation <= 0.1 * self.tol
+        # A test costs as much as a step: the third such step in a row is tested, the sixth, ...
+        self.still = self.still % _MOST_STILL + 1 if still else 0
+        return self.still == _MOST_STILL and is_stuck(at, self.tol, step.multipliers)
 
     def _reject(self, step: Step, used: float) -> None:
         """Learn from a step that was too long."""
