@@ -1,12 +1,12 @@
-"""find_alternatives against retraining LightGBM: the gap at equal loss on rows that chose nothing.
+"""find_alternatives against retraining LightGBM: the gap on test rows at equal loss.
 
 `find_alternatives` has boosted trees and a linear model, with seven bounds each.
 
-Both have the same divisions of the rows into rows to train on, to choose by and to measure on, the
-same baseline (LightGBM's defaults) and the same rule: the smallest gap among the candidates whose
-accuracy on the rows to choose by is at most `--max-loss` below that of the baseline. Figures are
-those of the rows to measure on of five divisions together. The interval is that of the difference
-of the two gaps, by the bootstrap, for all tasks at once (Bonferroni).
+Both have the same training, validation and test rows, the same baseline (LightGBM's defaults) and
+the same rule: the smallest gap among the candidates whose accuracy on the validation rows is at
+most `--max-loss` below that of the baseline. Figures are those of the test rows of five splits
+together. The interval is that of the difference of the two gaps, by the bootstrap, for all tasks at
+once (Bonferroni).
 """
 
 import time

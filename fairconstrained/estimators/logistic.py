@@ -144,7 +144,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         The tolerance on violation and KKT residual for a solver given by name.
     bound : bool, default=True
         Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or
-        16 passes of at most 20,000 rows in all, if that is more. With enforce="decision", where
+        up to 16 passes of at most 20,000 rows in total. With enforce="decision", where
         there is none, whether a second fit to half of the rows tests the gaps that are expected on
         new rows, see :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
     warm_start : bool, default=False

@@ -49,7 +49,7 @@ class Rows:
 
 @dataclass(eq=False)
 class Candidate:
-    """A fitted model, with its labels and scores of the rows to choose by and to measure on."""
+    """A fitted model, with its labels and scores of the validation and the test rows."""
 
     name: str
     estimator: str
@@ -188,8 +188,8 @@ def compared_groups(groups: Groups) -> Groups:
     """Return the groups, two or more."""
     if max(map(len, groups.separate)) < 2:
         raise ValueError(
-            f"sensitive_features: all rows are of one group, {groups.labels[0]}, and a gap is one "
-            "of two groups. Pass rows of two groups or more."
+            f"sensitive_features: all rows are of one group, {groups.labels[0]}, and a gap needs "
+            "two groups. Pass rows of two groups or more."
         )
     return groups
 
@@ -200,7 +200,7 @@ class Search:
 
     rows: Rows
     groups: Groups
-    # the rows to train on, to choose by and to measure on, once or several times
+    # the training, validation and test rows, once or several times
     parts: Sequence[Sequence[Array]]
     runs: Sequence[dict[str, Candidate]]  # the candidates of each part, by name
     baselines: list[str]  # those that may be the baseline
@@ -211,7 +211,7 @@ class Search:
     confidence: float
 
     def taken(self, k: int, parts: Sequence[int]) -> tuple[Rows, Groups]:
-        """Return the rows to choose by (k = 0) or to measure on (k = 1) of some parts."""
+        """Return the validation rows (k = 0) or the test rows (k = 1) of some parts."""
         some = np.concatenate([self.parts[part][k + 1] for part in parts])
         return self.rows.take(some), self.groups.take(some)
 
@@ -227,7 +227,7 @@ class Search:
         return table.assign(score=pd.Series(scores))
 
     def chosen(self, parts: Sequence[int]) -> tuple[pd.DataFrame, dict[str, str]]:
-        """Return the figures on the rows to choose by, and the names of the two models chosen."""
+        """Return the figures on the validation rows, and the names of the two models chosen."""
         table = self.figures(0, parts)
         baseline = str(table["score"][self.baselines].idxmax())
         least = table["score"][baseline] - self.max_loss
@@ -238,7 +238,7 @@ class Search:
             sizes = zip(groups.labels, np.bincount(groups.codes[groups.known]), strict=False)
             raise ValueError(
                 f"criterion: the gap of {type(self.criterion).__name__} cannot be measured on the "
-                "rows to choose by, of these groups: "
+                "validation rows, of these groups: "
                 f"{', '.join(f'{name} ({n} rows)' for name, n in sizes)}. Pass more rows of each "
                 "group and class, or merge groups, or name a constraint on predictions."
             )
@@ -247,7 +247,7 @@ class Search:
         return table, {"baseline": baseline, "recommended": recommended}
 
     def labels(self) -> dict[str, Array]:
-        """Return what the two models chosen in each part predict for rows that chose nothing."""
+        """Return what the two models chosen in each part predict for the test rows."""
         picks = [self.chosen([part])[1] for part in range(len(self.parts))]
         runs = list(zip(self.runs, picks, strict=True))
         return {k: np.concatenate([run[pick[k]].labels[1] for run, pick in runs]) for k in picks[0]}

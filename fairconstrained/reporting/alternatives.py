@@ -44,9 +44,9 @@ class Alternatives(Report):
         What was compared.
     candidates : DataFrame
         A row for each candidate. `share` is its bound as a share of the gap without constraints and
-        `kappa` the bound, of ratios 1 minus the ratio; `choice_score` and `choice_gap` are what it
-        was chosen by, and `allowed` says whether that score is high enough. All others are figures
-        of rows that chose nothing: `score`, `gap`, and those of :func:`compare` with their
+        `kappa` the bound, of ratios 1 minus the ratio. `choice_score` and `choice_gap` are measured
+        on the validation rows, and `allowed` says whether that score is high enough. All others are
+        measured on the test rows: `score`, `gap`, and the figures of :func:`compare` with their
         intervals. `seconds` is the CPU time of its fits, and `status` how the solver ended, with
         what the fit warned of.
     recommended, baseline : str
@@ -54,7 +54,7 @@ class Alternatives(Report):
     model : estimator
         The recommended model, fitted.
     report : FairnessReport
-        The baseline and the recommended model on rows that chose nothing.
+        The baseline and the recommended model on the test rows.
     score : str
         The name of the score.
     max_loss : float
@@ -105,7 +105,7 @@ class Alternatives(Report):
         return super().to_dict() | record | {"report": self.report.to_dict()}
 
     def plot(self, ax: Axes | None = None) -> FairnessPathDisplay:
-        """Draw score and gap of all candidates on rows that chose nothing, and the loss allowed.
+        """Draw score and gap of all candidates on the test rows, and the loss allowed.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Alternatives(Report):
 
     @property
     def _least(self) -> float:
-        """The lowest score allowed on rows that chose nothing."""
+        """The lowest score allowed on the test rows."""
         return float(self.candidates["score"][self.baseline]) - self.max_loss
 
     def _content(self) -> dict[str, Any]:
@@ -164,12 +164,11 @@ def find_alternatives(
 ) -> Alternatives:
     r"""Search for a model with a smaller gap at nearly the same score, and keep the record.
 
-    Every estimator is fitted without constraints, and with bounds of 100% to 10% of the gap that
-    its predictions then have on the training rows. Where :func:`fairness_path` takes it, these are
-    the points of a path. On other rows, those that the choice is made by, the candidate with the
-    smallest gap is recommended among those whose score is at most `max_loss` below that of the
-    baseline. All figures are measured again on rows that neither training nor the choice has seen,
-    so that they are not better than what new rows have to be expected to show.
+    Every estimator is fitted to the training rows without constraints, and with bounds of 100% to
+    10% of the gap that its predictions then have. Where :func:`fairness_path` takes the estimator,
+    these fits are the points of a path. On the validation rows, the candidate with the smallest gap
+    is recommended among those whose score is at most `max_loss` below that of the baseline. All
+    figures are measured again on the test rows, which neither training nor the choice has seen.
 
     Parameters
     ----------
@@ -180,14 +179,14 @@ def find_alternatives(
     X, y, sensitive_features, control_features, sample_weight, confidence
         See :func:`fairness_report`.
     baseline : classifier or None, default=None
-        What the candidates are compared with, a classifier of any library: it is cloned, and fitted
-        to the same rows. None takes the best of the estimators without constraints.
+        The model that the candidates are compared with, a classifier of any library. It is cloned,
+        and fitted to the same rows. None takes the best of the estimators without constraints.
     criterion : str, Constraint or None, default=None
         The constraint whose gap of predictions is to be small; None takes the first constraint of
         the first estimator.
     score : str or callable, default="accuracy"
         The score of which `max_loss` may be lost: a scorer of scikit-learn, or its name; higher is
-        better. Of several parts of the rows the mean is taken. With weights it must take them.
+        better. With several splits it is the mean. If weights are given, it must accept them.
     max_loss : float, default=0.005
         The largest loss of score allowed.
     n_kappas : int, default=7
@@ -196,12 +195,13 @@ def find_alternatives(
         The number of seeds with which estimators that have a `random_state` are fitted; each makes
         candidates of its own.
     cv : int, splitter, iterable or None, default=None
-        How rows are divided, as in scikit-learn; a quarter of the training rows of every part is
-        the rows to choose by. None takes the first of five parts, so that all figures are those of
-        the recommended model. Of several parts the figures of candidates are means over their
-        models, those of the recommended one are of the choice in every part, and the model is
-        fitted to all rows. For rows of your own, pass ``[(training, test)]``, positions of rows. No
-        row may be twice in a part, or in two tests.
+        The splits into training and test rows, as in scikit-learn; a quarter of the training rows
+        of every split are the validation rows. None takes the first of five folds, so that all
+        figures are those of the recommended model. With several splits, the figures of candidates
+        are means over their models, those of the recommended model are of the choice in every
+        split, and the model is fitted to all rows. For test rows of your own, pass
+        ``[(training, test)]``, positions of rows. No row may be twice in a split, or a test row of
+        two splits.
     pos_label : label or None, default=None
         The favourable class; None takes that of the estimators. Required with more than two
         classes.
@@ -220,7 +220,7 @@ def find_alternatives(
     ------
     ValueError
         If an argument is not valid, an estimator has no tolerance to vary, the rows cannot be
-        divided or are of one group, or the gap of the criterion cannot be measured.
+        split or are of one group, or the gap of the criterion cannot be measured.
 
     See Also
     --------
@@ -229,9 +229,9 @@ def find_alternatives(
 
     Notes
     -----
-    A search for less discriminatory alternatives is asked for by the disparate impact law of the
-    United States, such as New Jersey's N.J.A.C. 13:16. Whether a search suffices is not for this
-    function to say.
+    The disparate impact law of the United States, such as New Jersey's N.J.A.C. 13:16, asks for a
+    search for less discriminatory alternatives. Whether a search is sufficient is a question of
+    law.
 
     Examples
     --------
@@ -311,7 +311,7 @@ def find_alternatives(
 
 
 def _parts(rows: search.Rows, cv: Any, random_state: Any) -> list[tuple[Array, Array, Array]]:
-    """Return the rows to train on, to choose by and to measure on, once or several times."""
+    """Return the training, validation and test rows, once or several times."""
     folds = StratifiedKFold(_FOLDS, shuffle=True, random_state=random_state)
     parts = []
     try:
@@ -323,15 +323,15 @@ def _parts(rows: search.Rows, cv: Any, random_state: Any) -> list[tuple[Array, A
             raise ValueError("some of these would have rows of one class only.")
     except ValueError as error:
         raise ValueError(
-            f"X: its {len(rows.y)} rows cannot be divided, with the same shares of the classes, "
-            f"into rows to train on, to choose by and to measure on: {error} Pass more rows of "
-            "each class, or the parts as cv."
+            f"X: its {len(rows.y)} rows cannot be split, with the same shares of the classes, "
+            f"into training, validation and test rows: {error} Pass more rows of each class, or "
+            "splits as cv."
         ) from error
     for used in (np.concatenate([test for *_, test in parts]), *map(np.concatenate, parts)):
         if len(np.unique(used)) < len(used):
             raise ValueError(
-                f"cv={brief(cv)} has rows twice: every row is measured once, by a search that has "
-                "not seen it. Pass folds, such as cv=5, or parts that have no rows in common."
+                f"cv={brief(cv)} has rows twice: a row may be a test row of one search only, which "
+                "has not seen it. Pass folds, such as cv=5, or splits without common rows."
             )
     return parts
 

@@ -134,7 +134,7 @@ def test_the_record_as_text_json_and_html(record, tmp_path):
     assert len(found["candidates"]) == len(record.candidates)
     for text in (str(record), record.to_markdown(), record.to_html()):
         assert all(name in text for name in record.candidates.index)
-        assert "900 rows, chosen by 300 others and measured on 300 others" in text
+        assert "900 training rows, chosen on 300 validation rows, and measured on 300 test" in text
 
 
 def test_the_picture_has_all_candidates_and_the_least_score(record):
@@ -157,8 +157,8 @@ NOT_SEARCHED = [
     (CLF, {"criterion": "parity"}, "criterion='parity' is unknown"),
     (CLF, {"score": accuracy_score}, "looks like it is a metric"),
     (CLF, {"score": lambda *_: 1.0, "sample_weight": np.ones(N)}, "takes no sample_weight, and"),
-    (CLF, {"cv": [(np.arange(900), np.arange(900, N))] * 2}, "has rows twice: every row is meas"),
-    (CLF, {"cv": [(np.arange(N), np.arange(900))]}, "has rows twice: every row is measured"),
+    (CLF, {"cv": [(np.arange(900), np.arange(900, N))] * 2}, "has rows twice: a row may be a t"),
+    (CLF, {"cv": [(np.arange(N), np.arange(900))]}, "has rows twice: a row may be a test"),
 ]
 
 
@@ -174,7 +174,7 @@ def test_rows_that_cannot_be_searched_are_refused_with_what_to_do():
         fc.find_alternatives(CLF, X, y, ["all"] * N)
     with pytest.raises(ValueError, match=r"y has missing values \(NaN or None\) in 2 of 1500 rows"):
         fc.find_alternatives(CLF, X, np.where(np.arange(N) < 2, np.nan, y), groups)
-    with pytest.raises(ValueError, match=r"rows cannot be divided.*one class only. Pass more"):
+    with pytest.raises(ValueError, match=r"rows cannot be split.*one class only. Pass more"):
         fc.find_alternatives(CLF, X, y, groups, cv=[(np.arange(N), np.flatnonzero(y))])
     with pytest.raises(ValueError, match=r"False \(300 rows\). Pass more rows of each group"):
         fc.find_alternatives(CLF, X, y, np.arange(N) < 2, n_kappas=1)
