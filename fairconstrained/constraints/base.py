@@ -18,7 +18,7 @@ from fairconstrained.functions.surrogates import SURROGATES, Sigmoid, Surrogate
 from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import CellMeans, OnCells
 from fairconstrained.utils.arguments import FieldParameters, check_between, resolve
 from fairconstrained.utils.arrays import Array
 
@@ -328,7 +328,7 @@ class Constraint(FieldParameters):
         known = data.take(rows)
         part_of = model.on(known.X)
         part = self.settled(partial(unconstrained, known, rows)).build(part_of, known)
-        if part.model is part_of and isinstance(part.term, CellMeans):
+        if part.model is part_of and isinstance(part.term, OnCells):
             place, inside = np.zeros(len(data.y), int), np.zeros(len(data.y))
             place[rows], inside[rows] = np.arange(len(rows)), 1.0  # one pass over the data
             part = replace(part, model=model, term=part.term.take(place, inside))

@@ -95,7 +95,7 @@ def several_solutions(problem: Problem, multipliers: Array | None = None) -> boo
     for part, place in zip(problem.constraints, problem.places[1:], strict=True):
         steepness, term = multipliers[place].sum(), part.term
         if few and isinstance(term, CellMeans):
-            steepness *= problem.n_rows * term.cells.data.max()
+            steepness *= problem.n_rows * term.cells.data.max(initial=0.0)
         if steepness > _STEEP:
             return True
     return False
