@@ -274,17 +274,18 @@ class Precisions(FunctionOfRates):
 
     def averages(self, statistics: Array) -> Array:
         """Return the precisions, at one point or at several."""
-        selected, hits = self.shares @ statistics, self.shares[:, 1::2] @ statistics[1::2]
+        positive = (statistics.T * (np.arange(self.n_statistics) % 2)).T
+        selected, hits = self.shares @ statistics, self.shares @ positive
         overall = hits[-1] / np.where(selected[-1] > 0.0, selected[-1], np.inf)
         return np.divide(hits, selected, out=overall + 0.0 * hits, where=selected > 0.0)
 
     def _slopes(self, statistics: Array) -> Any:
         """Return the derivatives of the precisions in the rates."""
-        selected, positive = self.shares @ statistics, np.arange(self.n_statistics) % 2
+        shares, selected = as_csr(self.shares), self.shares @ statistics
         scale = np.divide(1.0, selected, out=np.zeros(len(selected)), where=selected > 0.0)
-        rest = self.shares @ sp.diags_array(positive.astype(float))
-        rest = rest - sp.diags_array(self.averages(statistics)) @ self.shares
-        return sp.csr_array(sp.diags_array(scale) @ rest)
+        of_each = np.repeat([scale, self.averages(statistics)], np.diff(shares.indptr), axis=1)
+        slopes = shares.data * of_each[0] * (shares.indices % 2 - of_each[1])
+        return sp.csr_array((slopes, shares.indices, shares.indptr), shape=shares.shape)
 
     def averages_vjp(self, statistics: Array, weights: Any) -> Any:
         """Return the weights times the derivatives of the precisions."""

@@ -273,7 +273,7 @@ def _gaps(
             # Variables of the term are those that suit the scores.
             scores = rows.scores_for(term)[chosen]
             auxiliary = term.auxiliary_for(partial(term.value, scores))
-            on_scores = float(np.fmax(on_scores, term.gap(scores, auxiliary).max()))
+            on_scores = float(np.fmax.reduce(term.gap(scores, auxiliary), initial=on_scores))
     return tolerance, on_scores, on_predictions, worst
 
 
@@ -294,8 +294,8 @@ def _parts(constraint: Constraint, rows: AssessedRows) -> tuple[list[_Part], lis
 def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -> Interval:
     """Return the interval of the gap of the predictions; nan if no method is known for it."""
     calibration: Any = CONSTRAINTS["calibration_parity"]
-    if isinstance(constraint, calibration) and constraint.against == "pairs":
-        parts = [part for part in rows.predictions() if len(part.groups) > 1]
+    parts = [part for part in rows.predictions() if len(part.groups) > 1]
+    if isinstance(constraint, calibration) and constraint.against == "pairs" and parts:
         each = 1.0 - (1.0 - confidence) / len(parts)
         gaps = [Calibrated(p.labels, p.values * 1.0, p.groups, p.weight).gap(each) for p in parts]
         return Interval(*np.max([[*gap.values()][:3] for gap in gaps], axis=0))

@@ -188,7 +188,7 @@ def data_hash(*data: Any) -> str:
         for values in arrays if part is not None else []:
             table = as_frame(values)
             named = isinstance(table, pd.DataFrame | pd.Series)
-            frame = pd.DataFrame(table if named else np.asarray(table).reshape(len(table), -1))
+            frame = pd.DataFrame(table if named else np.asarray(table).reshape(len(table) or 1, -1))
             digest.update(repr([*map(str, frame.columns), frame.shape]).encode())
             try:
                 hashes = pd.util.hash_pandas_object(frame, index=False)

@@ -81,7 +81,7 @@ def test_tolerance(constraint, tolerance):
 
 NOT_MEASURED = [
     (constraints.PartialDemographicParity(), "ranks='auto'"),
-    (constraints.PartialDemographicParity(ranks=(0.0, 0.5)), ""),
+    (constraints.PartialDemographicParity(1.0, ranks=(0.0, 0.5)), ""),
     (constraints.ROCParity(), "thresholds were chosen on the training rows"),
     (constraints.ROCParity(thresholds=[0.0]), ""),
     (constraints.MinorityRate(reference=np.zeros((2, 1))), "reference rows"),

@@ -65,6 +65,11 @@ def test_the_interval_of_all_classes_holds_for_all_at_once(models):
     assert joint["high"] > found.drop("all classes")["high"].max()
 
 
+def test_classes_of_one_group_are_not_compared(models):
+    found = report(models["after"], TEST[Z[TEST] == "a"], constraint="calibration_parity")
+    assert set(found.constraints["verdict"]) == {"not measured"}
+
+
 @pytest.mark.parametrize(("kappa", "state"), [(0.9, "holds"), (0.001, "not met")])
 def test_the_verdict_is_on_all_classes(kappa, state, models):
     found = report(models["after"], constraint=DemographicParity(kappa))
