@@ -175,15 +175,15 @@ def reasons(
     n : int, default=4
         The number of features for each row; fewer if the model has fewer.
     reference : array-like, DataFrame or sparse matrix, default=None
-        The rows that these are compared with, such as those that were selected; None takes X, of
-        several rows.
+        The rows that X is compared with, such as selected rows. None takes X itself, which must
+        then have several rows.
 
     Returns
     -------
     reasons : DataFrame
         Indexed by row (of X, from 0) and rank (from 1): the columns feature, value (as the model
         sees it, categories of trees by name) and contribution, in the unit of `decision_function`,
-        the most negative first. One that is not negative does not count against the row.
+        the most negative first. A positive one does not count against the row.
 
     Raises
     ------

@@ -220,7 +220,7 @@ class IntraGroupAUCParity(PairwiseParity):
     Parameters
     ----------
     kappa, surrogate, against
-        See :class:`GroupAUCParity`; the others' AUC is their mean, weighted by their size.
+        See :class:`GroupAUCParity`; "overall" is the mean AUC of the others, weighted by size.
 
     References
     ----------

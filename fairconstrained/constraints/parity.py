@@ -299,7 +299,7 @@ class Precisions(FunctionOfRates):
 
 
 class PredictiveParity(RateParity):
-    r"""Predictive parity: a selected row has a positive label as often in all groups.
+    r"""Predictive parity: the share of positive labels of selected rows is equal in all groups.
 
     .. math::
         \mathrm{precision}_k = \frac{\sum_{i \in k, y_i = 1} w_i\, \sigma(s_i)}
@@ -307,8 +307,8 @@ class PredictiveParity(RateParity):
         |\mathrm{precision}_a - \mathrm{precision}_b| \le \kappa.
 
     With the sigmoid and the logistic loss :math:`\sigma(s)` is the predicted probability p, and the
-    precision is the mean of the labels, weighted by p. That of predictions is the share of positive
-    labels among the rows that are selected; a group without any sets no gap.
+    precision is the mean of the labels, weighted by p. The precision of predictions is the share of
+    positive labels among the selected rows; a group without selected rows is left out.
 
     Parameters
     ----------

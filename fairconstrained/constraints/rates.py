@@ -93,7 +93,7 @@ class DisparateImpact(DemographicParity):
 
 
 class CalibrationParity(RateParity):
-    r"""Calibration in the large: predictions are as far above the labels in all groups.
+    r"""Calibration in the large: mean prediction minus mean label is equal in all groups.
 
     With the share :math:`p_k^+` of positive labels of a group,
 

@@ -46,7 +46,7 @@ def _everyone(n_rows: int) -> Groups:
 
 
 class Coverage(_OfAllRows):
-    r"""Coverage: the share of all rows that is selected is near a given one.
+    r"""Coverage: the selection rate of all rows is near a given rate.
 
     .. math:: \Big| \frac{\sum_i w_i\, \sigma(s_i)}{\sum_i w_i} - \text{rate} \Big| \le \kappa.
 
@@ -96,7 +96,7 @@ class Coverage(_OfAllRows):
 
 
 class Churn(_OfAllRows):
-    r"""Churn: at most a share of the rows is decided otherwise than by a given model.
+    r"""Churn: at most a given share of the predictions differs from those of a given model.
 
     With the decisions :math:`d_i \in \{-1, 1\}` of that model,
 
@@ -108,7 +108,7 @@ class Churn(_OfAllRows):
     ----------
     previous : classifier or None, default=None
         The given model, fitted; its `predict` gets the rows as `fit` of this estimator does. None
-        takes the model without constraints: of `FairThresholds` the classifier, of boosted trees
+        takes the model without constraints: for `FairThresholds` the classifier, for boosted trees
         the same trees with leaf values that are fitted without constraints.
     kappa : float or None, default=None
         The largest share allowed, in [0, 1]. None takes that of the estimator, or 0.05.
@@ -132,7 +132,7 @@ class Churn(_OfAllRows):
 
     previous: Any = None
 
-    gap_title = "share of the rows that are decided otherwise than by the given model"
+    gap_title = "share of the rows whose prediction differs from that of the given model"
     needs_labels = False
 
     @property
@@ -205,7 +205,7 @@ class MinorityRate(Constraint):
         fitted model on other rows are about this group and this c.
     reference : array-like, DataFrame, sparse matrix or None, default=None
         The rows S, with the columns that X has in `fit`, including the sensitive ones. None takes
-        the training rows, or the `constraint_data` of `fit`, which all constraints can be on.
+        the training rows, or the `constraint_data` of `fit`.
         Reference rows have no sample weights.
     reference_groups : array-like or None, default=None
         The groups of the reference rows, like `sensitive_features` in `fit`, or booleans that are

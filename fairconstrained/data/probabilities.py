@@ -29,7 +29,7 @@ def GroupProbabilities(
 ) -> pd.DataFrame:
     r"""Return probabilities of groups as a frame that can be passed wherever groups are.
 
-    A row counts in each group by its probability: with weights w and probabilities p, the rate of
+    A row counts in each group with its probability: with weights w and probabilities p, the rate of
     group k is :math:`\sum_i w_i p_{ik} d_i / \sum_i w_i p_{ik}` for decisions d. It is the rate of
     the true groups if, among rows of equal probabilities, the true group does not depend on the
     decision.
@@ -43,33 +43,33 @@ def GroupProbabilities(
     known : array-like of shape (n_samples,) or None, default=None
         The true groups, missing (None or nan) where they are not known. The probabilities of all
         other rows are then corrected: a logistic regression of the true groups on the logarithms of
-        the probabilities, and on `given`, is fitted to the rows of known group. A group of which no
-        row is known has probability 0 then: constraints ask nothing of it, with a warning.
+        the probabilities, and on `given`, is fitted to the rows of known group. A group without a
+        known row then has probability 0: constraints do not restrict it, and a warning is issued.
     given : array-like of shape (n_samples, n_columns) or None, default=None
-        With `known`: what the error of the probabilities may depend on, such as the features and
-        the labels. Rates are then those of the true groups for decisions that depend on these
-        columns alone, as far as the regression is right: given them, the corrected error and the
-        decision have no covariance.
+        With `known`: columns that the error of the probabilities may depend on, such as the
+        features and the labels. For decisions that depend on these columns alone, rates are then
+        those of the true groups, as far as the regression is right: given these columns, the
+        corrected error and the decision have no covariance.
 
     Returns
     -------
     probabilities : DataFrame of shape (n_samples, n_groups)
         A column for each group. With `known` as many columns follow: for the rows of known group,
         probabilities that do not use this group. With them the rates in metrics and reports are
-        right on average, if the known rows are a random sample, and their intervals count the
+        right on average, if the known rows are a random sample, and their intervals cover the
         error of the probabilities.
 
     Raises
     ------
     ValueError
-        If these are no probabilities, a known group is not among the columns, or `given` has other
-        rows or values that are not finite numbers.
+        If the values are not probabilities, a known group is not among the columns, or `given` has
+        another number of rows, or values that are not finite numbers.
 
     Warns
     -----
     InputWarning
-        If the likeliest groups are hardly ever others than the largest group: a bound then costs
-        accuracy and hardly changes the true gap.
+        If the likeliest group is almost always the largest group: a bound then costs accuracy and
+        hardly changes the true gap.
 
     See Also
     --------

@@ -261,14 +261,15 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
     max_bin : int, default=255
         The maximum number of bins of a feature.
     categorical_features : "from_dtype", list of str, int or bool, or None, default="from_dtype"
-        The categorical columns: those of a type of categories (of pandas, polars or arrow), or
-        names, positions or a mask. These may hold text, in tables of pandas, polars and other
+        The categorical columns: those of a categorical type (of pandas, polars or arrow), or
+        names, positions or a mask. They may hold text, in tables of pandas, polars and other
         libraries, or integers >= 0. Categories that were not seen in `fit` are treated as missing
         values.
     monotone_constraints : sequence of int, mapping from columns to int or None, default=None
-        For each column 1 where the scores of the favourable label may not fall in it, -1 where they
-        may not rise, or 0; a mapping has some columns, by name or position. Trees then keep the
-        proportions of their leaf values: the last `n_fitted_trees` have a fitted factor >= 0 each.
+        For each column: 1 if the score of the favourable label must not fall when the column rises,
+        -1 if it must not rise, or 0. A mapping lists some columns, by name or position. Trees then
+        keep the proportions of their leaf values: each of the last `n_fitted_trees` has a fitted
+        factor >= 0.
     early_stopping : bool, default=False
         Whether the number of trees is chosen by the loss on validation rows, among the iterations
         that violate the constraints by at most 0.002 (that do not violate them, with
@@ -280,7 +281,7 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
         Growing stops after this number of iterations without a smaller validation loss.
     lightgbm_params : dict or None, default=None
         Other parameters of LightGBM, for instance ``{"path_smooth": 1.0}``. Unknown names,
-        parameters of this estimator, and what would break a fit, such as
+        parameters of this estimator, and parameters that would break a fit, such as
         ``boosting="dart"``, raise an error.
     alpha : float, default=0.1
         The strength of the penalty that keeps leaf values close to the boosted ones, >= 0.
@@ -303,8 +304,8 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
     confidence, holdout
         See :class:`FairLogisticClassifier`. Trees are grown without the rows that are held out.
     bound : bool, default=True
-        Whether to compute `optimality_gap_`, see :class:`FairLogisticClassifier`: how far the leaf
-        values are from the best ones of the same trees, or to test expected gaps.
+        Whether to compute `optimality_gap_`, here the distance from the best leaf values of the
+        same trees, or to use a second fit for expected gaps; see :class:`FairLogisticClassifier`.
     n_jobs : int or None, default=None
         The number of threads of LightGBM; None takes its default, all cores.
     random_state : int, RandomState or None, default=None

@@ -27,7 +27,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     largest score is predicted. `pos_label`, `threshold`, `confidence`, `group_interactions`, other
     losses and constraints on losses are available for two classes only.
 
-    The parameters are listed by what they are about, those that are used most first:
+    The parameters by topic, the most common ones first:
 
     - what is fair: `constraint`, `kappa`, `enforce`, `confidence`, `holdout`, `goal`,
       `max_loss_increase`, `threshold`, `pos_label`, `surrogate`;
@@ -46,16 +46,17 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     kappa : float, default=0.05
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     enforce : {"score", "decision"}, default="score"
-        Which gap `kappa` bounds on the training rows: "score" bounds that of the surrogate, as in
-        the papers, and "decision" that of the predictions. "decision" starts from the fit with
-        "score". It minimises the share of errors with narrowing sigmoids in place of predictions,
-        and takes the most accurate model on the way that meets the bound (of equally accurate ones,
-        that of least loss); `class_weight` multiplies the weights of the accuracy. True and false
-        positive rates of few rows may meet a bound by chance. Below 3,000 they are also estimated
-        from all rows of their group, weighted by the probability of the label, and a fifth of what
-        exceeds the bound there is subtracted from the accuracy. The search takes several times as
-        long as the fit; see `decision_search_`. `result_` then has the status, trace and
-        multipliers of the first fit, and all other figures of the model that was found.
+        Which gap `kappa` bounds on the training rows: "score" bounds the gap of the surrogate, as
+        in the papers, and "decision" the gap of the predictions. "decision" starts from the fit
+        with "score" and minimises the share of errors, with ever steeper sigmoids in place of
+        predictions. Of the models that meet the bound it takes the most accurate one (of equally
+        accurate ones, that of least loss); `class_weight` multiplies the weights of the accuracy.
+        True and false positive rates of few rows may meet a bound by chance. Rates of fewer than
+        3,000 rows are therefore also estimated from all rows of their group, weighted by the
+        probability of the label; a fifth of the excess over the bound is subtracted from the
+        accuracy. The search takes several times as long as the fit; see `decision_search_`.
+        `result_` has the status, trace and multipliers of the first fit, and all other figures of
+        the final model.
     confidence : float or None, default=None
         With enforce="decision": the probability, over the draw of the data, with which the gap of
         predictions in the population is at most kappa. Models are fitted to some of the rows with
@@ -117,36 +118,37 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     use_sensitive : bool, default=False
         Whether the sensitive columns are features of the model.
     combine : {"intersection", "marginal"}, default="intersection"
-        How several sensitive columns make groups. "intersection": rows with equal values in all of
+        How several sensitive columns form groups. "intersection": rows with equal values in all of
         them are one group. "marginal": each column has its own groups and its own constraint;
         groups are named "attribute=value".
     groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
         How missing values (None, NaN, pd.NA) of sensitive columns are treated. "raise" raises an
         error; "own_group" makes a group named "missing"; with "ignore_in_constraint" these rows
-        count in the loss but in no constraint (with several columns: rows with any value missing;
-        with ``combine="marginal"``: for that column only).
+        are part of the loss but of no constraint (with several columns: rows with any missing
+        value; with ``combine="marginal"``: for that column only).
     class_weight : {"balanced"}, dict or None, default=None
         Weights of the classes in the loss, by label, as in scikit-learn's LogisticRegression; they
         multiply `sample_weight`. "balanced" gives all classes the same total weight. Constraints do
         not use them: rates are weighted by `sample_weight` only.
     solver : str or Solver, default="auto"
-        "auto" takes the first suitable one of "sqp" (smooth problems with a constraint and without
-        `domain`), "augmented-lagrangian" (other smooth problems), "smoothing" (hinges, ramps and
-        other functions with known kinks), "ipp-ssg" (weakly convex problems) and "ssg" (all
-        problems). The user guide lists all names.
-        An object such as ``IPC(rho=0.01)`` has its own tolerance. Where the model that a solver
-        finds violates the constraints, others are tried, unless it is an object with
-        ``polish=False``, such as ``IPC.paper()``; ``result_.solver`` is the one that found it.
+        "auto" takes the first suitable one of "sqp" (smooth problems with a constraint; with a
+        `domain` up to 100 columns), "augmented-lagrangian" (other smooth problems), "smoothing"
+        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems) and
+        "ssg" (all problems). The user guide lists all names. An object such as ``IPC(rho=0.01)``
+        has its own tolerance. If the model of a solver violates the constraints, other solvers are
+        tried, unless the solver is an object with ``polish=False``, such as ``IPC.paper()``;
+        ``result_.solver`` is the solver that found the model.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver. None takes the solver's default, and with
         solver="auto" limits the data passes to some thousands.
     tol : float, default=1e-4
         The tolerance on violation and KKT residual for a solver given by name.
     bound : bool, default=True
-        Whether to compute `optimality_gap_`. It takes at most half the data passes of the fit, or
-        up to 16 passes of at most 20,000 rows in total. With enforce="decision", where
-        there is none, whether a second fit to half of the rows tests the gaps that are expected on
-        new rows, see :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
+        Whether to compute `optimality_gap_`. This takes at most half the data passes of the fit;
+        with few rows, up to 16 passes that read at most 20,000 rows in total. With
+        enforce="decision" there is no `optimality_gap_`; `bound` then says whether the estimates of
+        gaps on new rows may use a second fit to half of the rows, see
+        :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients and multipliers of the last fit.
     random_state : int, RandomState or None, default=None
@@ -203,13 +205,13 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         Mean loss plus penalty, for either goal. (With goal="fairness" the solver minimises a bound
         on the gaps; its value is ``result_.objective``.)
     optimality_gap_ : float or None
-        A proved bound on :math:`(f - f^*) / f`, with the objective f of this model and the least
-        one :math:`f^*` of all linear models with these constraints on scores, however they are
-        found (and with this violation, where there is one; of a `SelectionRate` at this threshold).
-        It is known for convex losses, an L2 or elastic net penalty, and constraints on averages of
-        sigmoids, ramps or losses, with several classes where their multipliers are small; with
-        enforce="score" and goal="accuracy". None elsewhere and where no bound above zero was found;
-        see :mod:`fairconstrained.bounds`.
+        A proved bound on :math:`(f - f^*) / f`, where f is the objective of this model and
+        :math:`f^*` the smallest objective of all linear models with these constraints on scores (if
+        this model has a violation, with the same violation; with a `SelectionRate`, at the same
+        threshold). It is available with enforce="score" and goal="accuracy", for convex losses, an
+        L2 or elastic net penalty, and constraints on averages of sigmoids, ramps or losses; with
+        several classes, if multipliers are small. None in other cases, and if no bound above zero
+        was found; see :mod:`fairconstrained.bounds`.
     optimality_gap_reason_ : str
         Why `optimality_gap_` is None; empty if it is a number.
     violation_ : float
@@ -243,8 +245,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         and the number of rows that would suffice; see
         :class:`~fairconstrained.decisions.population.Certificate`.
     holdout_indices_ : ndarray of int
-        With `confidence`: the rows of X that were held out. All other figures are of the remaining
-        rows.
+        With `confidence`: the rows of X that were held out. All other figures are those of the
+        remaining rows.
     constraint_choices_ : list of dict
         For every constraint the values of the parameters that it chose on the training rows, such
         as the minority of :class:`MinorityRate`; empty if there are none, or if they differ between
@@ -264,7 +266,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
         `confidence`, if no other model could be certified.
     VacuousConstraintWarning
         If a cell of a constraint has no rows.
-
+    GeneralizationWarning
+        With enforce="decision", if a gap expected on new rows is more than twice its bound.
     InputWarning
         If groups are very small, row labels of pandas objects differ, `kappa` is not used, or the
         predictions exceed a bound on scores by more than 0.1.

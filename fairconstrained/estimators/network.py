@@ -71,8 +71,8 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
     solver : str or Solver, default="auto"
         "auto" takes PLADA, with `batch_size` or from 10,000 rows on its steps on batches. "ipc",
         "idca", "idca-stochastic", "ipp-ssg" and "ipp-conex" cannot train networks. An object such
-        as ``PLADA.network()``, the setting of the PLADA paper, keeps its own parameters. Where
-        a run ends at a violation, the last layer is fitted once more, whatever the solver.
+        as ``PLADA.network()``, the setting of the PLADA paper, keeps its own parameters. If a
+        run ends at a violation, the last layer is fitted again, for any solver.
     beta : float or None, default=None
         The parameter `beta` of the solver, see :class:`~fairconstrained.FairLogisticClassifier`.
     batch_size : int or None, default=None
@@ -109,7 +109,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         See :class:`~fairconstrained.FairLogisticClassifier`.
     bound : bool, default=True
         Whether `fit` bounds the distance from the best network with the same hidden layers, or
-        tests expected gaps, see :class:`FairLogisticClassifier`.
+        uses a second fit for expected gaps; see :class:`FairLogisticClassifier`.
     max_iter : int or None, default=None
         The maximum number of iterations of the solver; None makes as many as `max_epochs` allows.
     warm_start : bool, default=False

@@ -70,9 +70,9 @@ class FairRanker(TreeScores):
     kappa : float, default=0.25
         The largest gap allowed, in [0, 1], for constraints without a kappa of their own.
     model : {"layers", "boosted"} or BoostedScores, default="layers"
-        What the scores are: "layers" stands for linear scores or a network, "boosted" for boosted
-        trees (``pip install fairconstrained[boosting]``), whose parameters an object
-        :class:`~fairconstrained.BoostedScores` has.
+        The kind of scores: "layers" for linear scores or a network, "boosted" for boosted trees
+        (``pip install fairconstrained[boosting]``). An object
+        :class:`~fairconstrained.BoostedScores` has the parameters of the trees.
     hidden_layer_sizes : sequence of int, default=()
         The units of the hidden layers of a network; () stands for linear scores. Networks need
         PyTorch (``pip install fairconstrained[torch]``).
@@ -235,15 +235,15 @@ class FairRanker(TreeScores):
         y : array-like of shape (n_samples,)
             The labels, of two classes; rows of the second one are relevant.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            Weights of the rows; a pair has the product of those of its rows.
+            Weights of the rows. The weight of a pair is the product of the weights of its rows.
         query : array-like of shape (n_samples,)
             The query of each row: strings, numbers or other labels. Rows need not be sorted.
         X_val, y_val, sample_weight_val, query_val, sensitive_features_val, control_features_val
             The queries that choose the number of trees, in place of a share of those of X. They
             need boosted scores with ``early_stopping=True``.
         constraint_data : tuple of (X, y or None, groups) or None, default=None
-            Rows that the constraints are on, see :meth:`FairLogisticClassifier.fit`; constraints
-            within queries have none.
+            Rows that the constraints apply to, see :meth:`FairLogisticClassifier.fit`; not
+            available for constraints within queries.
 
         Returns
         -------
@@ -334,7 +334,7 @@ class FairRanker(TreeScores):
         y : array-like of shape (n_samples,)
             Their labels, of the classes seen in `fit`.
         sample_weight : array-like of shape (n_samples,) or None, default=None
-            The weights of the rows; a query counts with the mean weight of its rows.
+            The weights of the rows; the weight of a query is the mean weight of its rows.
         query : array-like of shape (n_samples,)
             The query of each row.
 

@@ -59,9 +59,9 @@ class BoostedScores(TreeParameters, RankerModel):
     n_iter_no_change : int, default=10
         Growing stops after this number of iterations without a smaller validation loss.
     constraint_fraction : float or None, default=None
-        The share of the queries, in (0, 1), on which the constraints are measured: trees are grown
-        on the other queries, with multipliers that follow the constraints on these; so do the
-        constraints of the leaf fit. Bounds then carry over to new queries, see the notes. It needs
+        The share of the queries, in (0, 1), that are set aside to measure the constraints. Trees
+        are grown on the other queries; the multipliers and the leaf fit use the constraints on the
+        queries set aside. Bounds then carry over to new queries, see the notes. It needs
         constraints that are the same for all queries, such as ``QueryParity(average=True)``. With
         `early_stopping` these queries are the validation queries. None measures the constraints on
         all queries.
@@ -73,9 +73,10 @@ class BoostedScores(TreeParameters, RankerModel):
     `decision_gap_` and `bound_met_` are of all queries in either case. Trees adapt to the queries
     that they are grown on, so that gaps on other queries are larger. With 200 queries,
     ``QueryParity(0.02, average=True)`` and the defaults, the gap on 500 new queries was 0.57 and
-    NDCG@10 0.44; with ``constraint_fraction=0.3`` 0.05 and 0.27; with linear scores, of which these
-    labels were made, 0.06 and 0.37. Measure both with :func:`~fairconstrained.compare_rankers`.
-    With a constraint for every query, trees take several times as long as linear scores.
+    NDCG@10 0.44; with ``constraint_fraction=0.3`` 0.05 and 0.27; with linear scores, from which
+    the labels were generated, 0.06 and 0.37. Measure both with
+    :func:`~fairconstrained.compare_rankers`. With a constraint for every query, trees take several
+    times as long as linear scores.
 
     References
     ----------

@@ -89,18 +89,18 @@ class FairThresholds(
         already fitted, use True if they were among its features, and for one that has
         `sensitive_columns` of its own as well.
     combine : {"intersection", "marginal"}, default="intersection"
-        How several sensitive columns make the groups that constraints compare, see
+        How several sensitive columns form the groups that constraints compare, see
         :class:`FairLogisticClassifier`. Thresholds are for intersections.
     groups_missing : {"raise", "own_group", "ignore_in_constraint"}, default="raise"
         How missing values of sensitive columns are treated: an error, a group named "missing", or
-        rows that count in the accuracy but in no constraint. With `per_group` the latter get the
+        rows that are part of the accuracy but of no constraint. With `per_group` such rows get the
         most accurate common threshold.
     pos_label : label or None, default=None
         The favourable class, whose rates are compared; None takes the second of the sorted classes.
     class_weight : {"balanced"}, dict or None, default=None
         Weights of the classes in the accuracy that thresholds maximise, by label; constraints do
-        not use them. "balanced" maximises the balanced accuracy: with rare labels accurate
-        thresholds select hardly any row.
+        not use them. "balanced" maximises the balanced accuracy; without it, thresholds select
+        hardly any row if positive labels are rare.
     response_method : {"auto", "predict_proba", "decision_function"}, default="auto"
         The method that returns the scores; "auto" takes the first one that the classifier has.
     n_jobs : int or None, default=None
@@ -124,16 +124,16 @@ class FairThresholds(
     groups_ : ndarray
         The groups that are compared, sorted.
     decision_gap_ : float
-        The largest gap of the decisions on the rows passed to `fit`, less those held out (nan
-        without constraints). Rows that chose the thresholds count with the scores that they chose
-        by, such as out-of-fold scores; other rows with those of the fitted classifier.
+        The largest gap of the decisions on the rows passed to `fit`, without held-out rows (nan
+        without constraints). For rows that chose the thresholds it uses the scores of this choice,
+        such as out-of-fold scores; for other rows the scores of the fitted classifier.
     bound_violation_ : float
         By how much that gap exceeds its bound; with `confidence` the upper limit in the population.
     bound_met_ : bool or None
         Whether the bound is met; None without constraints.
     decision_search_ : ThresholdSearch
-        Of the rows that chose the thresholds: whether the bound is met, the accuracy, that of the
-        most accurate thresholds, and an upper bound on that of all thresholds that meet it; see
+        On the rows that chose the thresholds: whether the bound is met, the accuracy, that of the
+        most accurate thresholds, and an upper bound on that of thresholds that meet the bound; see
         :class:`~fairconstrained.decisions.threshold_search.ThresholdSearch`.
     certificate_ : Certificate or None
         With `confidence`: whether the constraints hold for the population, and upper bounds on
@@ -179,8 +179,8 @@ class FairThresholds(
     Under constraints on rates of groups the thresholds are the most accurate ones: a single
     threshold by counting, one for each group by branch and bound
     (:mod:`fairconstrained.decisions.threshold_search`) or a mixed-integer program
-    (:mod:`fairconstrained.decisions.threshold_choices`), which with very many rows or groups ends
-    with a bound on what is missing.
+    (:mod:`fairconstrained.decisions.threshold_choices`). With very many rows or groups this program
+    ends early, and states how much accuracy may be missing.
 
     `decision_function` and `predict_proba` are those of the classifier, as for scikit-learn's
     FixedThresholdClassifier; `decision_margin` has the thresholds subtracted.

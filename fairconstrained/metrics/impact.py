@@ -233,11 +233,11 @@ def impact_ratios(
     reference : group, mapping of str to group or None, default=None
         The reference group; with several attributes a mapping from their names, such as
         ``{"sex": "male", "race": "white"}``. Crossings of attributes that are all named have the
-        crossing of these groups. None takes the group with the highest rate, of those that are
-        known and not too small, of equal ones the largest.
+        crossing of these groups. None takes the group with the highest rate among known groups that
+        are not too small; with equal rates, the largest of them.
     least_share : float, default=0.02
-        Groups of a smaller share of the rows are shown, but neither set the highest rate nor are
-        they marked.
+        Groups with a smaller share of the rows are shown, but they neither set the highest rate nor
+        are marked.
     confidence : float, default=0.95
         The confidence level of each interval.
     pos_label : label or None, default=None
@@ -268,7 +268,7 @@ def impact_ratios(
     Four fifths and the tests are those of the Uniform Guidelines on Employee Selection Procedures,
     29 CFR 1607.4(D). Ratios to the highest rate, by attribute and by crossing, without groups of
     less than 2%, are those of New York City's rules, 6 RCNY 5-301. What follows from a figure is
-    not for this table to say.
+    a question of law.
 
     References
     ----------

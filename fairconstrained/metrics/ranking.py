@@ -28,8 +28,8 @@ def mean_ndcg(
         \mathrm{NDCG@}k = \frac{\sum_{l \le k} r_{(l)} / \log_2(l + 1)}
         {\max_{\text{orders}} \sum_{l \le k} r_{(l)} / \log_2(l + 1)}.
 
-    Rows with equal scores get the mean of their discounts. Queries without relevant rows do not
-    count.
+    Rows with equal scores get the mean of their discounts. Queries without relevant rows are
+    left out.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def mean_ndcg(
     k : int or None, default=10
         The number of ranks that count; None counts all.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows; a query counts with the mean weight of its rows. Rows of weight
-        zero are left out.
+        The weights of the rows; the weight of a query is the mean weight of its rows. Rows of
+        weight zero are left out.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def pairwise_error(
         \Pr(s_i < s_j \mid y_i = 1, y_j = 0, q_i = q_j)
         + \tfrac12 \Pr(s_i = s_j \mid y_i = 1, y_j = 0, q_i = q_j)
 
-    All pairs of all queries count the same.
+    All pairs of all queries have the same weight.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def query_parity_difference(
         \max_q \max_{a \ne b} |\Pr(s_i < s_j \mid i \in q, a+;\ j \in q, b-)
         - \Pr(s_i < s_j \mid i \in q, b+;\ j \in q, a-)|
 
-    Ties count half. Queries without the pairs to be compared do not count.
+    Ties count half. Queries without the pairs to be compared are left out.
 
     Parameters
     ----------

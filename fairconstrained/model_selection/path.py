@@ -147,10 +147,9 @@ class FairnessPath:
     bounds_met : ndarray of bool of shape (n_kappas,)
         Whether each model meets its bound: `bound_met_`.
     optimality_gaps : ndarray of shape (n_kappas,)
-        With ``bound=True`` how far the objective of each model is from that of the best one, at
-        most: `optimality_gap_`; nan where no bound is known.
+        With ``bound=True``: the `optimality_gap_` of each model; nan where no bound is known.
     objective_bounds : ndarray of shape (n_kappas,)
-        What no model with the same constraints has a smaller objective than.
+        Lower bounds on the objective of all models with the same constraints.
     statuses : ndarray of str of shape (n_kappas,)
         The status of each run: "converged" if the optimality conditions hold.
     multipliers : ndarray of shape (n_kappas, n_constraints)
@@ -229,7 +228,7 @@ class FairnessPath:
 
     @property
     def objective_bounds(self) -> Array:
-        """What no model with the same constraints has a smaller objective than."""
+        """Lower bounds on the objective of all models with the same constraints."""
         return self.objectives * (1.0 - self.optimality_gaps)
 
     def __len__(self) -> int:

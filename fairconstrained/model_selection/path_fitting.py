@@ -71,13 +71,14 @@ def fairness_path(
     r"""Fit an estimator for a decreasing sequence of tolerances.
 
     The start of each fit is extrapolated from the weights and multipliers of the previous points by
-    a polynomial in kappa, and what the solver knows of the curvature is kept. Every point is solved
-    to the tolerance of a single fit. Thirty points of a linear model take about six times the
-    data passes of the hardest single fit. Of few rows each point starts where a single fit does.
+    a polynomial in kappa, and the solver keeps its model of the curvature. Every point is solved to
+    the tolerance of a single fit. Thirty points of a linear model take about six times the data
+    passes of the hardest single fit. With few rows, each point starts where a single fit starts.
 
     With ``enforce="decision"`` the search of a single fit follows for every point, from the
-    smallest tolerance to the largest. The model of the tolerance before, whose predictions meet
-    this one as well, is kept where it is more accurate: the training accuracy falls with kappa.
+    smallest tolerance to the largest. The predictions of the previous model meet the larger
+    tolerance, too; this model is kept if it is more accurate than that of the search. Therefore the
+    training accuracy never falls when kappa grows.
 
     Parameters
     ----------
@@ -110,13 +111,13 @@ def fairness_path(
         The ratio of the smallest to the largest kappa if `kappas` is None, in (0, 1).
     X_val, y_val, sample_weight_val, query_val : array-like or None
         Validation rows, on which accuracy (``NDCG@10`` of rankers), loss and gaps are measured, in
-        the form of the training rows. Where `early_stopping` holds rows back, these take their
-        place.
+        the form of the training rows. With `early_stopping` these rows replace the validation rows
+        of the fits.
     sensitive_features_val, control_features_val : array-like, DataFrame or None
         Their groups and strata.
     constraint_data : tuple of (X, y or None, groups) or None, default=None
-        Rows that the constraints are on, as in `fit`; a pipeline transforms their X. Gaps of
-        validation rows that have no groups are those of these rows.
+        Rows that the constraints apply to, as in `fit`; a pipeline transforms their X. If the
+        validation rows have no groups, their gaps are those of these rows.
     bound : bool, default=False
         Whether to compute the `optimality_gap_` of every model.
 

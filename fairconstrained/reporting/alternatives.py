@@ -206,7 +206,7 @@ def find_alternatives(
         The favourable class; None takes that of the estimators. Required with more than two
         classes.
     random_state : int, RandomState or None, default=0
-        Divides the rows.
+        The source of randomness of the split of the rows.
     n_jobs : int or None, default=None
         The number of fits that run in parallel, as in scikit-learn.
 

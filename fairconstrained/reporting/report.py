@@ -63,7 +63,7 @@ class FairnessReport(Report):
     impact : DataFrame
         The impact ratios of the decisions; see :func:`~fairconstrained.metrics.impact_ratios`.
     score_impact : DataFrame
-        Those of the probabilities, of models without any of the scores; see
+        Impact ratios of the probabilities, or of the scores if there are none; see
         :func:`~fairconstrained.metrics.score_impact_ratios`. Empty for models without scores.
     frontier : DataFrame
         The models of the path, measured on these rows.
@@ -263,8 +263,7 @@ def fairness_report(
     sensitive_features : array-like, DataFrame or None, default=None
         The groups; None reads them from the `sensitive_columns` of the classifier.
     control_features : array-like or DataFrame or None, default=None
-        Strata, such as income bands: groups are compared among the rows of a stratum, in each of
-        them.
+        Strata, such as income bands: groups are compared within each stratum.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The sample weights. With weights the intervals are approximate.
     confidence : float, default=0.95
@@ -284,10 +283,10 @@ def fairness_report(
         intervals have a Bonferroni correction for their number.
     reference : group, mapping of str to group or None, default=None
         The group, by attribute, that selection rates are compared with in the tables of impact
-        ratios; None takes that of the highest rate. See
+        ratios; None takes the group with the highest rate. See
         :func:`~fairconstrained.metrics.impact_ratios`.
     least_share : float, default=0.02
-        Groups of a smaller share of the rows are left out of that comparison.
+        Groups with a smaller share of the rows do not set that highest rate.
 
     Returns
     -------
