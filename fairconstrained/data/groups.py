@@ -358,7 +358,7 @@ def check_shared(groups: Groups, n_rows: int) -> None:
     for text, part, columns in named:
         if len(part) > max(_MANY, n_rows / 2) and not in_fold():
             raise ValueError(
-                f"The {text.format(len(part))} of {n_rows} rows: each is to be a value that many "
+                f"The {text.format(len(part))} of {n_rows} rows: each must be a value that many "
                 f"rows share. Instead {advice_on_groups(columns)}."
             )
 

@@ -283,7 +283,7 @@ def check_three(constraint_data: Any) -> tuple[Any, Any, Any]:
     if isinstance(constraint_data, tuple | list):
         given = f"{len(constraint_data)} parts"
     raise ValueError(
-        "constraint_data must be (X, y, groups) of the rows that the constraints are on; y may be "
+        "constraint_data must be (X, y, groups) of the rows that constraints apply to; y may be "
         f"None for constraints that need no labels. Got {given}."
     )
 

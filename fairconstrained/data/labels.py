@@ -73,8 +73,8 @@ def encode_labels(
         )
     if pos_label is not None:
         raise ValueError(
-            f"pos_label={pos_label!r}: y has {len(classes)} classes, and constraints are on the "
-            "rate of each of them; use pos_label=None."
+            f"pos_label={pos_label!r}: y has {len(classes)} classes, and constraints apply to "
+            "the rate of each class; use pos_label=None."
         )
     return classes, positions if narrow else positions.astype(float)
 

@@ -105,7 +105,7 @@ def GroupProbabilities(
     if known is not None:
         values, guesses = _corrected(values, titles, known, given)
     elif given is not None:
-        raise ValueError("given says what the error depends on where groups are known: pass known.")
+        raise ValueError("given is used with known groups only: pass known, or leave given out.")
     guessed, largest = values.max(axis=1).mean(), values.mean(axis=0).max()
     if guessed < largest + _NO_BETTER:
         warn(

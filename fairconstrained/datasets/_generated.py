@@ -353,7 +353,7 @@ def fetch_mslr(path: str | os.PathLike[str]) -> Bunch:
     >>> train = fetch_mslr("MSLR-WEB10K/Fold1/train.txt")  # doctest: +SKIP
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(f"path={os.fspath(path)!r} is no file, as train.txt is. {_MSLR}")
+        raise FileNotFoundError(f"path={os.fspath(path)!r} is not a file. {_MSLR}")
     options = {"n_features": _MSLR_WIDTH, "zero_based": False, "query_id": True}
     try:
         data, relevance, query = load_svmlight_file(path, **options)

@@ -81,7 +81,7 @@ class Certificate:
         if self.rows_needed is None and self.smallest:
             warn(
                 f"confidence={self.confidence:g}: no model other than constant decisions was found "
-                "that more rows could show to meet the constraints; the same class is predicted "
+                "that could pass the test with more rows; the same class is predicted "
                 f"for every row. Merge small groups, or {LOOSEN}.",
                 ConstantDecisionWarning,
             )

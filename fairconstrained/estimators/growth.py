@@ -226,10 +226,10 @@ class Growth:
         elsewhere = self._problem(held, space, loss, self.constraints if follows else ())
         if follows and (elsewhere.names != problem.names or space.n_rows > len(held.y)):
             raise ValueError(
-                f"constraint_fraction={self.trees.constraint_fraction!r}: multipliers that follow "
-                "the constraints on other rows need the same constraints there. "
-                "QueryParity(average=True) has them; a constraint for every query, or one with "
-                "thresholds or rows of its own, has not. Use constraint_fraction=None."
+                f"constraint_fraction={self.trees.constraint_fraction!r}: multipliers that are "
+                "updated on other rows need constraints that are the same on these rows. That of "
+                "QueryParity(average=True) is; a constraint for every query, or one with "
+                "thresholds or rows of its own, is not. Use constraint_fraction=None."
             )
         return elsewhere
 

@@ -204,8 +204,8 @@ def warn_of_predictions(far: Excess) -> None:
     if far is None or in_fold():
         return
     warn(
-        f"The bound is one on scores: with {far[1]:.3g} the gap of the predictions, decision_gap_, "
-        f"is {far[0]:.3f}. To bound that of the predictions, use enforce='decision'.",
+        f"The bound {far[1]:.3g} applies to scores: the gap of the predictions, decision_gap_, is "
+        f"{far[0]:.3f}. To bound the gap of the predictions, use enforce='decision'.",
         InputWarning,
     )
 

@@ -147,7 +147,7 @@ class ThresholdFit:
         rows = np.concatenate([test for _, test in splits])
         if len(np.unique(rows)) < len(rows):
             raise ValueError(
-                f"cv={estimator.cv!r}: every row may be in one test fold; some are in several. "
+                f"cv={estimator.cv!r}: a row may be in one test fold only; some are in several. "
                 "Use KFold or StratifiedKFold."
             )
         runs = workers(estimator.n_jobs, len(every), return_as="generator")(

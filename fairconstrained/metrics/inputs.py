@@ -210,7 +210,7 @@ def check_predicted(y_pred: ArrayLike, n_rows: int, *, like: Array) -> Array:
     )
     if values.dtype.kind == "f" and (values % 1.0).any():
         raise ValueError(
-            f"y_pred has numbers that are no labels, such as {values[values % 1.0 != 0.0][0]:g}. "
+            f"y_pred has numbers that are not labels, such as {values[values % 1.0 != 0.0][0]:g}. "
             "Pass predictions, not scores."
         )
     if (labels.dtype.kind in _TEXT_KINDS) != (values.dtype.kind in _TEXT_KINDS):

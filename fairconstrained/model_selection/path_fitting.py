@@ -227,7 +227,7 @@ def strictest(
     options: dict[str, Any] = {} if query is None else {"query": query}
     if query is not None and not estimator.needs_queries:
         raise ValueError(
-            f"query is for rankers, and {type(estimator).__name__} is none: leave it out."
+            f"query is for rankers, and {type(estimator).__name__} is not one: leave it out."
         )
     strict = clone(estimator)
     strict.kappa = 0.0  # not by set_params: a subclass may name other parameters

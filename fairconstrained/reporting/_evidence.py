@@ -137,9 +137,7 @@ class Evidence:
         rows, lines = self.rows, list[list[float]]()
         if path is not None:
             if rows.labels is None:
-                raise ValueError(
-                    "y is None: the frontier of a path is one of accuracy and gap. Pass y."
-                )
+                raise ValueError("y is None: the frontier of a path needs accuracies. Pass y.")
             if path.pipeline is not None:
                 _, X = last_step(path.pipeline, X)
             for kappa, model in zip(path.kappas, path.estimators, strict=True):
@@ -203,7 +201,7 @@ def _findings(
         if collected.labels is None and constraint.rates_compared != ("selection_rate",):
             raise ValueError(
                 f"y is None: without labels only constraints on selection rates can be measured, "
-                f"and {name} is another one. Pass y."
+                f"and {name} needs labels. Pass y."
             )
         scores = hasattr(last, "result_")
         finding = assess(constraint.naming(names), rows, confidence, scores_known=scores)

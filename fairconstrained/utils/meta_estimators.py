@@ -155,7 +155,7 @@ def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:
     rows = next((name for name, fact in facts.items() if np.ndim(fact)), None)
     if rows is not None:
         raise TypeError(
-            f"{rows} is no text: rows are passed by position, `provenance(model, X, y, {rows})`, "
+            f"{rows} is not text: rows are passed by position, `provenance(model, X, y, {rows})`, "
             "and are hashed; facts by name are kept as they are."
         )
     optional = {name: getattr(sys.modules.get(name), "__version__", None) for name in _OPTIONAL}

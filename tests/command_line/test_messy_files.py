@@ -306,7 +306,7 @@ def test_labels_keep_the_values_of_the_file(
     assert np.mean(model.predict(read) == favourable) == pytest.approx(whole["selection rate"])
     page = (tmp_path / "report.html").read_text()
     assert f"the positive class is granted = {favourable}" in page
-    assert f"The favourable label is granted = {favourable}: rows that are predicted so" in page
+    assert f"The favourable label is granted = {favourable}: rows with this prediction" in page
 
 
 def test_features_that_give_the_group_away(file, table, tmp_path, capsys):

@@ -15,7 +15,7 @@ PREVIOUS = LogisticRegression().fit(X, np.where(X[:, 0] > 0.0, "yes", Y))
 BEFORE = PREVIOUS.predict(X)
 
 
-@pytest.mark.filterwarnings("ignore:The bound is one on scores")
+@pytest.mark.filterwarnings("ignore:The bound .* applies to scores")
 def test_coverage_of_probabilities_of_decisions_and_of_new_rows() -> None:
     clf = fc.FairLogisticClassifier(fc.Coverage(0.3, kappa=0.02)).fit(X, Y)
     assert clf.predict_proba(X)[:, 1].mean() == pytest.approx(0.32, abs=1e-4)

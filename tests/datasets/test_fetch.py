@@ -340,5 +340,5 @@ def test_mslr_of_another_form(tmp_path, line):
     with pytest.raises(ValueError, match=r"query|137 features|convert") as caught:
         fc.datasets.fetch_mslr(path)
     assert "path=" in caught.value.__notes__[0] and "LETOR" in caught.value.__notes__[0]
-    with pytest.raises(FileNotFoundError, match=r"absent.txt' is no file.*https://"):
+    with pytest.raises(FileNotFoundError, match=r"absent.txt' is not a file.*https://"):
         fc.datasets.fetch_mslr(tmp_path / "absent.txt")

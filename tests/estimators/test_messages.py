@@ -121,7 +121,7 @@ def test_equal_predictions_at_the_default_kappa_name_the_usual_values(make, cons
     assert constant or make is not SINGLE["logistic"]
 
 
-MESSAGE = re.compile(r"The bound is one on scores: with (\S+) .* is (\S+)\. .* enforce='decision'")
+MESSAGE = re.compile(r"The bound (\S+) applies to scores: .* is (\S+)\. .* enforce='decision'")
 
 
 RNG = np.random.default_rng(0)  # probabilities near the threshold: predictions differ much

@@ -240,7 +240,7 @@ def test_rows_are_hashed_by_their_values():
     models = [fc.FairLogisticClassifier(kappa=kappa) for kappa in (0.1, 0.1, 0.2)]
     parameters = [provenance(model)["parameters"] for model in models]
     assert parameters[0] == parameters[1] != parameters[2]
-    with pytest.raises(TypeError, match="sensitive_features is no text: rows are passed by posi"):
+    with pytest.raises(TypeError, match="sensitive_features is not text: rows are passed by posi"):
         provenance(MODEL, X, sensitive_features=GROUPS)
 
 

@@ -167,8 +167,8 @@ def test_target_and_favourable_label_are_named(pos_label):
     report = fc.fairness_report(model.fit(X, labels, sensitive_features=GROUPS), X, labels, GROUPS)
     assert report.title.endswith(f"the positive class is default = {pos_label}")
     meaning = (
-        f"The favourable label is default = {pos_label}: rows that are predicted so are selected, "
-        f"and rows that have it are positive. The other label is {1 - pos_label}."
+        f"The favourable label is default = {pos_label}: rows with this prediction are selected, "
+        f"and rows with this label are positive. The other label is {1 - pos_label}."
     )
     for text in (str(report), report.to_markdown(), report.to_html()):
         assert meaning in text
