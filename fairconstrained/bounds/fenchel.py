@@ -139,7 +139,8 @@ class RelaxedPoint:
         if at.box is None:
             parts += (1.0 - shrunk) * at.least
         rest = self._least_of_parameters()
-        total = float(np.abs(parts).sum()) + float(np.abs(rest).sum()) + abs(at.level)
+        # values and slopes times scores, whose differences the parts are, may cancel
+        total = sum(float(np.abs(each).sum()) for each in (self.values, parts, rest, at.level))
         return float(parts.sum()) + float(rest.sum()) + at.level - ROUNDING * total
 
     def _least_of_parameters(self) -> Array:
@@ -191,8 +192,8 @@ def class_bound(
 ) -> tuple[float, float]:
     """Return a lower bound on the objective of all models that violate no more, and its passes.
 
-    Multipliers are looked for on the line from the given ones to zero, in at most `most` data
-    passes, until a bound suffices (`over`).
+    The multipliers are the given ones, scaled down until all rows are convex. The Lagrangian is
+    minimised, in at most `most` data passes, until the bound from a point suffices (`over`).
     """
     weights, level = _weights(at, multipliers)
     share = float((np.ptp(weights, axis=1) / _row_weights(at)).max())
