@@ -97,9 +97,9 @@ class Claim:
 
     The rates are those of two groups, or of a group and all other rows. Where a group is compared
     with all rows, whose rate is :math:`\pi p_1 + (1 - \pi) p_2` with the group's share :math:`\pi`,
-    the coefficients depend on the share: they are :math:`\alpha + \beta \pi` and
-    :math:`\beta (1 - \pi)` with ``of_all``, else those of the two groups. The statement for both
-    confidence limits of the share implies the one for the share, since it is affine in it.
+    the coefficients of the two rates depend on the `share`: they are :math:`\alpha + \beta \pi` and
+    :math:`\beta (1 - \pi)`. The statement for both confidence limits of the share implies the one
+    for the share, since it is affine in it.
 
     Examples
     --------

@@ -64,7 +64,7 @@ class BoundedGroupLoss(_LossConstraint):
     bound : float or None, default=None
         The largest mean loss allowed, >= 0. The logistic loss is in nats. None takes `kappa` of the
         estimator, or 0.5.
-    loss : {"logistic", "truncated_logistic", "hinge", "quadratic"}, Loss or None, default=None
+    loss : {"logistic", "hinge", "squared_hinge", ...}, Loss or None, default=None
         The loss. None takes that of the estimator, or the logistic loss.
 
     References
@@ -177,7 +177,7 @@ class IntersectionalLossParity(_LossConstraint, kw_only=True):
     kappa : float or None, default=None
         The largest difference allowed between the mean loss of a group and that of all rows, in [0,
         1]. None takes that of the estimator, or 0.05.
-    loss : {"hinge", "logistic", "truncated_logistic", "quadratic"} or Loss, default="hinge"
+    loss : {"hinge", "logistic", "squared_hinge", ...} or Loss, default="hinge"
         The loss. The paper uses the hinge loss; a smooth loss such as "logistic" can be solved by
         more solvers.
     membership : {"crossed", "columns", "thresholds"}, default="crossed"
@@ -196,7 +196,7 @@ class IntersectionalLossParity(_LossConstraint, kw_only=True):
 
     References
     ----------
-    PLADA, equation (18) and section 5.3 (the average), appendix D (thresholds).
+    PLADA, equation (18) and section 5.3 (the average), appendix E (thresholds).
 
     Examples
     --------

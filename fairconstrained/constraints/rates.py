@@ -224,7 +224,7 @@ class ROCParity(RateParity, kw_only=True):
 
     References
     ----------
-    3S-Econ, section 5 (Problem 1).
+    3S-Econ, equation (5); section 4.1 for the grid (Problem 1).
 
     Examples
     --------

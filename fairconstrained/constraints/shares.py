@@ -216,7 +216,7 @@ class MinorityRate(Constraint):
 
     References
     ----------
-    IPC, equation (5) (there not divided by the number of rows).
+    IPC, section 5 (there not divided by the number of rows).
 
     Examples
     --------

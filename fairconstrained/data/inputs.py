@@ -298,7 +298,7 @@ class FeatureMap:
 
     References
     ----------
-    IDCA, section 5 (linear model with interactions).
+    IDCA, section 7.1 (linear model with cross terms).
     """
 
     kept: Array  # the columns of X that are x, (n_kept,)

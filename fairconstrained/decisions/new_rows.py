@@ -167,7 +167,7 @@ class ExpectedGap:
     many models finds one that meets a bound by chance, so that the means are biased. Therefore the
     fit is repeated on half of the rows, and measured on the other half. If its gap there exceeds
     the expected one by d, :math:`d / \sqrt 2` is added, because noise falls with the root of the
-    number of rows.
+    number of rows, but no more than makes it the gap there.
     This is done for trees and networks, for at most 20,000 rows, and where the bound costs more
     than .02 of the accuracy. It is not done with `confidence`, which has a test of its own, and for
     constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.

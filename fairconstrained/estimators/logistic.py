@@ -133,7 +133,7 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     solver : str or Solver, default="auto"
         "auto" takes the first suitable one of "sqp" (smooth problems with a constraint; with a
         `domain` up to 100 columns), "augmented-lagrangian" (other smooth problems), "smoothing"
-        (hinges, ramps and other functions with known kinks), "ipp-ssg" (weakly convex problems) and
+        (hinges, ramps and other functions with known kinks), "ipc" (weakly convex problems) and
         "ssg" (all problems). The user guide lists all names. An object such as ``IPC(rho=0.01)``
         has its own tolerance. If the model of a solver violates the constraints, other solvers are
         tried, unless the solver is an object with ``polish=False``, such as ``IPC.paper()``;

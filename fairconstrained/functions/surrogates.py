@@ -137,7 +137,7 @@ class Sigmoid(Surrogate):
 
     References
     ----------
-    PLADA, appendix D; IPC, section 1.1.
+    PLADA, equation (15); IPC, section 1.1.
 
     Examples
     --------

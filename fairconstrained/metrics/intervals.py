@@ -61,7 +61,7 @@ def effective_size(weight: Array) -> float:
 
 
 def weighted_share(counted: Array, weight: Array, confidence: float) -> Interval:
-    """Return the share of the weight of rows that count, with an exact interval."""
+    """Return the share of the weight of rows that count; exact intervals if weights are equal."""
     share = np.asarray(weight @ counted / weight.sum())
     return clopper_pearson(share, np.array(effective_size(weight)), confidence)
 

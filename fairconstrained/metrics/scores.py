@@ -37,7 +37,7 @@ def roc_parity_difference(rows: GroupedRows, method: str = "between_groups") -> 
 
     References
     ----------
-    3S-Econ, equation (5); IDCA, equation (2).
+    3S-Econ, equation (4); IDCA, equation (2).
 
     Examples
     --------

@@ -155,7 +155,7 @@ def kkt_residual(at: Evaluation, multipliers: Array) -> float:
 
     References
     ----------
-    IPC, section 2 (the optimality conditions of the constrained problem).
+    IPC, section 3, equations (2) and (3).
     """
     return KKT.of(at, multipliers).residual
 
@@ -243,7 +243,8 @@ def combined_violation(
     :math:`v = \sum_j \lambda_j g_j(w)` and :math:`h = \operatorname{dist}(-\sum_j \lambda_j \nabla
     g_j(w), N_W(w))`. If the constraints are convex, no point of W within v / h of w meets them all.
     If all weights are zero, v is 0 and h is infinite. With the problem `rounded` at the same point,
-    whose gradients are epsilon-subgradients, epsilon is subtracted from the mean.
+    whose gradients are epsilon-subgradients, epsilon is subtracted from the mean. Near the boundary
+    of W, h is the length of a projected gradient step if that is less, which proves nothing.
     """
     active = Multipliers.of(multipliers)
     if not 0.0 < active.total < np.inf:

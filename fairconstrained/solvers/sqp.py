@@ -131,7 +131,7 @@ class ExactPenalty(SQP):
     References
     ----------
     Cartis, Gould and Toint 2011, see :class:`SQP`, the quadratic regularization method; IPC,
-    section 4 compares with it.
+    section 5 compares with it.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class ExactPenalty(SQP):
 
     @classmethod
     def paper(cls, **options: Any) -> "ExactPenalty":
-        """Return the exact penalty method of the comparison in IPC, section 4.
+        """Return the exact penalty method of the comparison in IPC, section 5.
 
         The paper cites Cartis, Gould and Toint (2011) and tunes the parameters; neither the
         algorithm nor their values are printed. This is the cited article's method with a linear

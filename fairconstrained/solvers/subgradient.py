@@ -206,8 +206,8 @@ class OnlineStochastic(FirstOrderSolver):
     def paper(cls, *, max_iter: int = 10_000, **options: Any) -> "OnlineStochastic":
         """Return IPC's algorithm 3 as printed, with V = sqrt(K) and alpha = K.
 
-        Objective and violation are then right to the order of 1 / sqrt(K) (theorems 1 and 2): 1e-2
-        after 10,000 steps. The default takes steps from the measured curvature.
+        Objective and violation are then right to the order of 1 / sqrt(K), up to a logarithm (IPC,
+        theorem 3): 1e-2 after 10,000 steps. The default takes steps from the measured curvature.
 
         `iterate` yields the printed iterates, with all rows each after the last point; of the
         measured ones `minimize` returns the best. For the printed coordinates see
@@ -282,7 +282,7 @@ class ConEx(FirstOrderSolver):
     ----------
     D. Boob, Q. Deng, G. Lan, "Stochastic first-order methods for convex and nonconvex functional
     constrained optimization", Mathematical Programming 197 (2023), algorithm 1, its step sizes for
-    strongly convex problems; 3S-Econ, section 6 (IPP-ConEx).
+    strongly convex problems; 3S-Econ, section 4.2 (IPP-ConEx).
 
     Examples
     --------

@@ -268,7 +268,7 @@ class StochasticSwitchingSubgradient(SwitchingSubgradient, kw_only=True):
 
     References
     ----------
-    3S-Econ, section 5.4 (SSG-S), compares with it.
+    3S-Econ, section 4.4 and table 2 (SSG-S), compares with it.
 
     Examples
     --------
