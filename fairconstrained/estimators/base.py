@@ -203,27 +203,27 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         gap: valid.BelowOne = 0.005,
         seconds: valid.Positive = 10.0,
     ) -> OptimalityGap:
-        """Search longer than `fit` for how far the model is from the best one, at most.
+        """Search longer than `fit` for a bound on the distance from the best model.
 
-        First the search of `fit` goes on. Then, with at most 30 features and 30,000 different rows,
-        the models are divided into boxes of coefficients. Each box has a bound of its own, which is
-        larger in a smaller box. The least of these bounds holds for all models. `verbose` and
-        callbacks see every step. A smaller gap than `optimality_gap_` replaces it, also in
-        `result_`.
+        First the search of `fit` continues. Then, with at most 30 features and 30,000 different
+        rows, the models are divided into boxes of coefficients. Each box has its own bound, and
+        bounds are larger in smaller boxes. The smallest of these bounds holds for all models.
+        `verbose` and callbacks report every step. If the gap is smaller than `optimality_gap_`, it
+        replaces this, also in `result_`.
 
         Parameters
         ----------
         X, y, sample_weight, sensitive_features, control_features, query, constraint_data
             The rows that the model was fitted to.
         gap : float, default=0.005
-            The gap that suffices.
+            The search ends when the gap is at most this.
         seconds : float, default=10.0
             The time after which the search ends; a step is not interrupted.
 
         Returns
         -------
         gap : OptimalityGap
-            `gap`, `reason` if it is None, and as text what it says.
+            Its attributes are `gap` and `reason`, why it is None; as text it is a sentence.
 
         Raises
         ------

@@ -139,16 +139,16 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows, in the loss (times `class_weight`) and in the groups' averages.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
-            The groups; `combine` defines how several columns make groups. Not needed with
+            The groups; `combine` defines how several columns form groups. Not needed with
             `sensitive_columns` or without a constraint.
         control_features : array-like or DataFrame or None, default=None
-            Strata, such as income bands: groups are compared among the rows of a stratum, in each
-            of them. Rows of equal values in all columns are a stratum.
+            Strata, such as income bands: groups are compared within each stratum. A stratum has the
+            rows with equal values in all columns.
         constraint_data : tuple of (X, y or None, groups) or None, default=None
-            Rows that the constraints are on in place of these, such as later applicants. `y` may be
-            None for constraints that need no labels, `groups` with `sensitive_columns`. They count
-            equally. X is what this estimator gets, after the steps of a pipeline before it. With
-            `confidence` the rows to test are held out of these.
+            Rows that the constraints apply to instead of the training rows, such as later
+            applicants. `y` may be None for constraints that need no labels, `groups` with
+            `sensitive_columns`. All these rows have the same weight. In a pipeline, X must be
+            transformed before. With `confidence` some of these rows are held out for the tests.
 
         Returns
         -------
@@ -198,7 +198,7 @@ class EarlyStoppedClassifier(FairClassifier):
         X, y, sample_weight, sensitive_features, control_features, constraint_data
             See :meth:`FairLogisticClassifier.fit`.
         X_val, y_val, sample_weight_val, sensitive_features_val, control_features_val : array-like
-            The rows that choose when training stops, in place of a share of X. They need
+            Validation rows that choose when training stops, instead of a share of X. They need
             `early_stopping`.
 
         Returns

@@ -267,8 +267,8 @@ class FairThresholds(
             Strata in which groups are compared, see :meth:`FairLogisticClassifier.fit`. The rows of
             a group have the same threshold in all strata.
         **fit_params : object
-            Further arguments of the classifier's `fit`; a splitter in `cv` gets `groups`. A
-            `constraint_data` is refused.
+            Further arguments of the classifier's `fit`; a splitter in `cv` gets `groups`.
+            `constraint_data` raises an error.
 
         Returns
         -------

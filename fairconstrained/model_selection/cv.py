@@ -166,7 +166,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         sample_weight : array-like of shape (n_samples,) or None, default=None
             Weights of the rows, in the fits and in the measures.
         constraint_data : tuple of (X, y or None, groups) or None, default=None
-            Rows that the constraints are on, in all folds; see :meth:`FairLogisticClassifier.fit`.
+            Rows of the constraints, the same in all folds; see :meth:`FairLogisticClassifier.fit`.
             Without `sensitive_features` the measured gaps are those of these rows.
         **params : object
             Further arguments of the `split` of `cv`, such as `groups` for `GroupKFold`.
