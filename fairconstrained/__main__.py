@@ -112,32 +112,32 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--confidence", type=_share,
         help="with --enforce decision: bound the gap in the population with this confidence, "
-        "which the intervals have too",
+        "and report intervals with it",
     )  # fmt: skip
     add("--check", action="store_true", help="exit with status 3 if the bound is not met")
     column = parser.add_argument_group("for a file").add_argument
     column("--target", metavar="COLUMN", help="the column to predict")
-    column("--positive", metavar="VALUE", help="its favourable value, against all others")
+    column("--positive", metavar="VALUE", help="its favourable value; all others are one class")
     columns: Any = {"nargs": "+", "action": "extend", "metavar": "COLUMN", "default": []}
-    column("--sensitive", **columns, help="the columns that make the groups")
+    column("--sensitive", **columns, help="the columns that form the groups")
     column(
         "--reference", type=_pair, **columns | {"metavar": "COLUMN=VALUE"},
-        help="the groups that impact ratios compare with (default: those selected most)",
+        help="the reference groups of impact ratios (default: those selected most often)",
     )  # fmt: skip
     column(
         "--control", **columns,
-        help="columns of strata, such as income bands: groups are compared within each",
+        help="columns of strata, such as income bands: groups are compared in each stratum",
     )  # fmt: skip
-    column("--drop", **columns, help="columns that are no features")
-    column("--weight", metavar="COLUMN", help="the column of the weights of the rows")
+    column("--drop", **columns, help="columns that are not features")
+    column("--weight", metavar="COLUMN", help="the column with the weights of the rows")
     column(
         "--encoding",
-        help="that of the text (default: of its byte-order mark, else UTF-8, else cp1252)",
+        help="the encoding of the file (default: by its byte-order mark, or UTF-8, or cp1252)",
     )
     add(
         "--combine", choices=["intersection", "marginal"], default="intersection",
-        help="whether rows that agree in all sensitive columns are a group, or each column has "
-        "its own groups (default: %(default)s)",
+        help="whether rows with equal values in all sensitive columns form a group, or each "
+        "column has its own groups (default: %(default)s)",
     )  # fmt: skip
     add(
         "--set", nargs="+", action="extend", default=[], type=_setting, metavar="NAME=VALUE",
@@ -150,7 +150,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add(
         "--least-share", type=_share, default=0.02,
-        help="groups of a smaller share of the rows are left out of impact ratios "
+        help="groups with a smaller share of the rows do not set the highest rate "
         "(default: %(default)s)",
     )  # fmt: skip
     add("--seed", type=_seed, default=0, help="the seed of the split (default: %(default)s)")
