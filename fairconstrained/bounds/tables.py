@@ -45,10 +45,10 @@ _SAME = 1e-12  # relative difference of weights of one kind
 def tabulated(part: CompositeFunction) -> bool:
     """Return whether a part is affine in averages of losses and surrogates that tables cover."""
     term = part.term
-    if not isinstance(term, CellMeans) and (not isinstance(term, ThresholdRates) or term.free):
-        return False
-    convex = isinstance(term.function, Loss) and term.function.convex
-    return convex or type(term.function) in (Sigmoid, Ramp)
+    averages = isinstance(term, CellMeans) or (isinstance(term, ThresholdRates) and not term.free)
+    phi: Any = getattr(term, "function", None)
+    convex = isinstance(phi, Loss) and phi.convex and (phi.kinks or np.isfinite(phi.curvature[1]))
+    return averages and bool(convex or type(phi) in (Sigmoid, Ramp))
 
 
 @dataclass(frozen=True, eq=False)

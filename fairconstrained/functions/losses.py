@@ -9,7 +9,7 @@ from fairconstrained.utils.arrays import Array
 
 
 class Loss(ScalarFunction):
-    r"""A function of the margin t = y * score that is small when the score has the label's sign.
+    r"""A function of the margin t = y * score, >= 0, small if the score has the label's sign.
 
     Attributes
     ----------

@@ -48,8 +48,8 @@ def multilayer_perceptron(
 ) -> Module:
     r"""Return a network of fully connected layers with one output and He initialisation.
 
-    Weights are drawn from :math:`N(0, 2 / n_{in})`, those of the first and of the last layer and
-    of all layers before a tanh from :math:`N(0, 1 / n_{in})`; biases are zero.
+    Weights are drawn from :math:`N(0, 2 / n_{in})`, those of the last layer and of all layers
+    before a tanh from :math:`N(0, 1 / n_{in})`; biases are zero.
 
     References
     ----------

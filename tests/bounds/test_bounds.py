@@ -12,14 +12,14 @@ from fairconstrained.bounds.fenchel import Box, class_bound
 from fairconstrained.bounds.relaxation import Lagrangian
 from fairconstrained.bounds.tables import Tables
 from fairconstrained.constraints import BoundedGroupLoss, IntersectionalLossParity, ROCParity
+from fairconstrained.functions import Hinge
 
 pytestmark = [  # kappa is small for some constraints, and not used by others
     pytest.mark.filterwarnings("ignore::fairconstrained.InfeasibleConstraintWarning"),
     pytest.mark.filterwarnings("ignore::fairconstrained.InputWarning"),
 ]
 CONSTRAINTS = ["demographic_parity", "equal_opportunity", "equalized_odds", "error_rate_parity"]
-CONSTRAINTS += ["disparate_impact", BoundedGroupLoss(bound=0.65)]
-CONSTRAINTS.append(["demographic_parity", "predictive_equality"])
+CONSTRAINTS += ["disparate_impact", BoundedGroupLoss(0.65), [CONSTRAINTS[0], "predictive_equality"]]
 
 
 def rows(seed, n=150, n_features=1, round_to=None):
@@ -34,8 +34,7 @@ def rows(seed, n=150, n_features=1, round_to=None):
 
 def fitted(constraint, data, **options):
     X, y, groups, weights = data
-    options = {"kappa": 0.03, "alpha": 1e-2, **options}
-    model = fc.FairLogisticClassifier(constraint, **options)
+    model = fc.FairLogisticClassifier(constraint, **{"kappa": 0.03, "alpha": 1e-2, **options})
     model.fit(X, y, weights, sensitive_features=groups)
     problem = model.bind(X, y, weights, groups).problem
     return model, problem, problem.at(model.result_.w)
@@ -269,6 +268,7 @@ def test_losses_that_are_subtracted_have_bounds_without_a_warning():
 
 WITHOUT_A_BOUND = [
     (fc.FairLogisticClassifier(loss="truncated_logistic"), "the loss is not a convex function"),
+    (fc.FairHingeClassifier(loss=type("K", (Hinge,), {"kinks": ()})(), tol=1.0), "are not known"),
     (fc.FairLogisticClassifier(alpha=0.0), "the penalty is neither L2 nor elastic net"),
     (fc.FairLogisticClassifier(enforce="decision"), "enforce='decision'"),
     (fc.FairLogisticClassifier(goal="fairness"), "goal='fairness'"),
