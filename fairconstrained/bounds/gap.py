@@ -174,7 +174,7 @@ def why_unknown(problem: Problem) -> str:
         return "the penalty is neither L2 nor elastic net, or its L2 part is zero"
     several = isinstance(objective.term, MultinomialLoss)
     if not several and not tabulated(objective):
-        return "the loss is not a convex function of a row's score, or its kinks are not known"
+        return "the loss is not a convex function of a row's score, or its curvature has no bound"
     for part in problem.constraints:
         plain = part.slope is None and part.penalty.elastic_net == (0.0, 0.0, 0.0)
         if not plain or not (fenchel.of_probabilities(part) if several else tabulated(part)):

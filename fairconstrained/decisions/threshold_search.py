@@ -31,7 +31,8 @@ class ThresholdSearch(DecisionSearch):
     ----------
     accuracy_bound : float
         No thresholds whose decisions meet the constraints are more accurate on these rows. It is
-        equal to `accuracy` where the search proves that its thresholds are the best.
+        equal to `accuracy` where the search proves that its thresholds are the best. Of groups with
+        millions of different scores it is about the thresholds that are tried.
     """
 
     what: ClassVar[str] = "FairThresholds"

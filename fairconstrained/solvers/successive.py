@@ -284,8 +284,9 @@ class IDCA(SuccessiveSolver, kw_only=True):
         The start must be feasible: the answer of a subproblem is the best of its nearly feasible
         points, of which the first is one, so that all points are then nearly feasible.
 
-        Algorithm 2 solves a subproblem to the tolerance of its steps, 1e-3 here, and the number of
-        steps grows with the inverse square of that: the default tolerance of 1e-4 cannot be met.
+        Algorithm 2 solves a subproblem to the tolerance of its steps, 1e-3 here. The number of them
+        grows at least with the inverse of that (proposition 6.4, for strongly convex functions), so
+        that the default tolerance of 1e-4 is out of reach.
         `tol` is therefore that of the steps, too: the answer is the best point that violates the
         constraints by at most that much. The default oracle uses that majorants are smooth or can
         be rounded. For the printed coordinates see :meth:`PLADA.paper`.
