@@ -94,7 +94,7 @@ def test_the_bound_holds_on_the_queries_set_aside():
 
 @pytest.mark.parametrize("constraint", ["query_parity", fc.constraints.QueryParity()], ids=str)
 def test_constraints_of_single_queries_are_refused(constraint):
-    with pytest.raises(ValueError, match=r"constraint_fraction=0\.4.*constraints that are the same on these rows"):
+    with pytest.raises(ValueError, match=r"constraint_fraction=0\.4.*the same on these rows"):
         fitted(constraint, trees=SHARE)
 
 
