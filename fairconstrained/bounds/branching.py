@@ -173,7 +173,7 @@ class Branching:
         return at
 
     def _first_box(self, least: EnvelopePoint) -> Box | None:
-        """Return a box of all models with less than the objective, None if there is no time."""
+        """Return a box of all models with less than the objective, None if none is found."""
         room, sides = self.objective - least.value, []
         inverse = np.linalg.inv(self._hessian(least))
         for j, sign in np.ndindex(len(least.w), 2):
@@ -192,7 +192,7 @@ class Branching:
                     break
                 slope, w = slope * min(max((room / max(rise, 1e-12)) ** 0.5, 0.2), 5.0), at.w
             sides.append(most)
-        return Box(-np.array(sides[1::2]), np.array(sides[::2]))
+        return Box(-np.array(sides[1::2]), np.array(sides[::2])) if max(sides) < np.inf else None
 
     def _solved(
         self, box: Box, w: Array, multipliers: Array, grid: int, changes: int

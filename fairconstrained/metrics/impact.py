@@ -60,9 +60,9 @@ class ComparedRows:
             median, least = quantile(scores, shares[0]), -quantile(-scores, shares[1:])
             table, reference = self._compared(replace(rows, values=scores > median), place)
             means, _ = rows.means(scores)
-            spread = np.sqrt(np.cov(scores, aweights=rows.weight)) if np.ptp(scores) else np.nan
+            spread = np.sqrt(np.cov(scores, aweights=rows.weight)) if np.ptp(scores) else 0.0
             table = table.rename(columns=_HEADS).assign(mean_score=means)
-            table["standardized_difference"] = (means - _at(means, reference)) / spread
+            table["standardized_difference"] = (means - _at(means, reference)) / (spread or np.nan)
             for top, lowest in zip(tops, least, strict=True):
                 rates, _ = rows.means(scores >= lowest)
                 table[f"ratio_top_{100.0 * top:g}"] = rates / (_at(rates, reference) or np.nan)

@@ -190,7 +190,7 @@ def _distribution(
 ) -> Picture:
     """Return the histogram of a group's scores by a model, and the bins of the calibration."""
     first, last = axis["ends"]
-    edges = np.linspace(first, max(last, first + 1e-12), _BINS + 1)
+    edges = np.linspace(first, max(last, first + 1e-9 * max(abs(first), 1.0)), _BINS + 1)
     scores: Any = output.scores if output.probability is None else output.probability
     share, equal = weight / weight.sum(), at_most(np.ptp(weight / weight.max()), 0.0)
     options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
