@@ -388,5 +388,5 @@ def _to_scores(slopes: Array, scores: Array, columns: Sequence[Array]) -> Array:
     :math:`\partial t_k / \partial s_l = -p_l / (1 - p_k)` for l other than k, and 1 for l = k.
     """
     rest = np.column_stack([expit(-column) for column in columns])  # 1 - p
-    ratio = slopes / np.maximum(rest, np.finfo(float).tiny)
+    ratio = slopes / np.maximum(rest, np.finfo(float).tiny ** 0.5)  # no infinite ratio
     return slopes - softmax(scores, axis=1) * (ratio.sum(axis=1, keepdims=True) - ratio)
