@@ -149,8 +149,8 @@ def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:
     tol = result.solver.tol
     if result.status not in (Status.CONVERGED, Status.INFEASIBLE):
         return result.status
-    if kkt.violation > tol:
-        return Status.INFEASIBLE
+    if kkt.violation > tol:  # a solution that met the bound has lost it on the way
+        return Status.STALLED if result.converged else Status.INFEASIBLE
     compared = smooth and result.kkt_residual <= tol
     optimal = kkt.error <= _ROOM * tol if compared else result.converged
     return Status.CONVERGED if optimal else Status.STALLED
