@@ -1,7 +1,7 @@
 """What to expect on new rows: rates of few rows are estimated from more rows, gaps from noise."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -182,12 +182,15 @@ class ExpectedGap:
         The gap of the rate that is expected on as many new rows, less the same.
     bound : float
         The largest gap allowed, less the same.
+    uncertain : str
+        The numbers whose gap may be the largest one on new rows, as of a group of few rows.
     """
 
     name: str
     training: float
     expected: float
     bound: float
+    uncertain: str = field(kw_only=True)
 
 
 def expected_gaps(
@@ -204,11 +207,12 @@ def expected_gaps(
         every, first, output = decided.statistics_of(part), 0, 0
         for each in class_terms(term):
             rates = every[first : first + each.n_statistics]
-            for which, training, expected, least in _gaps(each, rates, squares, constant):
-                name = term.names[output + which].partition(" <= ")[0]  # a path has others
-                name += f" - {least:g}" if least else ""
-                figures = training, expected, float(bounds[output + which])
-                gaps.append(ExpectedGap(name, *(figure - least for figure in figures)))
+            for pairs, training, expected, least in _gaps(each, rates, squares, constant):
+                end = f" - {least:g}" if least else ""
+                # A path has other bounds.
+                name, other = (term.names[output + k].partition(" <= ")[0] + end for k in pairs)
+                figures = training, expected, float(bounds[output + pairs[0]])
+                gaps.append(ExpectedGap(name, *(x - least for x in figures), uncertain=other))
             first, output = first + each.n_statistics, output + each.n_outputs
     return tuple(gaps)
 
@@ -233,10 +237,11 @@ def larger_by(
 
 def _gaps(
     term: Term, statistics: Array, squares: Array | None, constant: bool
-) -> Iterator[tuple[int, float, float, float]]:
-    """Yield, for every family of pairs, the largest gap's output, this gap and the expected one.
+) -> Iterator[tuple[tuple[int, int], float, float, float]]:
+    """Yield, for every family of pairs, outputs, the largest gap and the expected one.
 
-    The last number is the least gap of equal rates, other than 0 where a rate of rejections counts.
+    The outputs are those of the largest gap and of the gap that may be the largest on new rows. The
+    last number is the least gap of equal rates, other than 0 where a rate of rejections counts.
     """
     if not (isinstance(term, CellMeans | Precisions) and isinstance(term.function, Indicator)):
         return
@@ -249,17 +254,18 @@ def _gaps(
     moments = _moments(term, pairs, statistics, sizes, constant)
     exact = moments[0], np.zeros(len(moments[0])), *moments[2:]
     of_cells = term.shares if isinstance(term, Precisions) else pairs.numbers
+    wide = gaps + np.sqrt(sum(moments[1][ends] for ends in pairs.ends()))
     for family in pairs.families:
         start, stop = stop, stop + n_pairs(*family)
         if start < stop:
-            which = start + int(np.argmax(gaps[start:stop]))
+            which, other = (start + int(np.argmax(each[start:stop])) for each in (gaps, wide))
             sides = _sides(of_cells, *map(list, family))
             now, later = (
                 _gap(term, [_extremes(*(part[side] for part in each)) for side in sides])
                 for each in (exact, moments)
             )
             training = float(gaps[which])
-            yield which, training, training + later - now, least
+            yield (which, other), training, training + later - now, least
 
 
 def _sides(of_cells: Any, a: list[int], b: list[int]) -> tuple[list[int], list[int]]:
@@ -308,8 +314,7 @@ def _extremes(means: Array, variances: Array, least: Array, largest: Array) -> t
 def _gap(term: CellMeans | Precisions, ends: Sequence[tuple[float, float]]) -> float:
     """Return the largest gap of pairs of numbers with these extremes."""
     pairs: Any = term.combination
-    factors = pairs.first, pairs.second
-    first, second = (end[factor > 0.0] for end, factor in zip(ends, factors, strict=True))
+    first, second = ends[0][pairs.first > 0.0], ends[1][pairs.second > 0.0]
     if isinstance(term, Ratios):
         return 1.0 - first / second if second > 0.0 else 0.0
     return float(pairs.first * first + pairs.second * second)

@@ -239,12 +239,13 @@ class DecisionSearch:
             )
         elif far:
             gap = max(far, key=lambda gap: gap.expected - gap.bound)
+            where = f" ({gap.uncertain})" if gap.uncertain != gap.name else ""
             warn(
                 f"{self.what}: on new rows the gap of a rate is expected to be "
-                f"{gap.expected:.3f}, more than twice its bound of {gap.bound:.3g}, which it meets "
-                f"on the training rows ({gap.name}: {gap.training:z.3f}). Some groups have few "
-                "rows, or the model fits noise of the training rows. Use more rows, merge small "
-                f"groups, or {LOOSEN}; confidence tests it.",
+                f"{gap.expected:.3f}{where}, more than twice its bound of {gap.bound:.3g}, which "
+                f"it meets on the training rows ({gap.name}: {gap.training:z.3f}). Some groups "
+                "have few rows, or the model fits noise of the training rows. Use more rows, merge "
+                f"small groups, or {LOOSEN}; confidence tests it.",
                 GeneralizationWarning,
             )
 

@@ -118,7 +118,7 @@ def test_a_gap_of_more_than_twice_the_bound_warns_and_fits_on_in_folds():
     alone = np.where(np.arange(400) < 9, np.arange(400).astype("U5"), groups)
     wide = fc.FairLogisticClassifier(kappa=1.0, enforce="decision")
     (one,) = wide.fit(X, y, sensitive_features=alone).decision_search_.expected_gaps
-    assert 0.99 < one.expected <= 1.0  # no rate is above 1
+    assert 0.99 < one.expected <= 1.0 and "small" not in one.uncertain  # no rate is above 1
     right = fc.FairLogisticClassifier("predictive_parity", 0.5, enforce="decision")
     (one,) = right.fit(y[:, None], y, sensitive_features=groups).decision_search_.expected_gaps
     assert one.training == pytest.approx(0.0) and one.expected > 0.02  # although all are right
