@@ -13,8 +13,8 @@ import fairconstrained
 
 def test_every_public_name_is_found():
     for name in fairconstrained.__all__:
-        assert getattr(fairconstrained, name) is not None
-    assert set(fairconstrained.__all__) <= set(dir(fairconstrained))
+        types = getattr(getattr(fairconstrained, name), "__annotations__", None)
+        assert "_typing." not in repr(types) and name in dir(fairconstrained)  # `help` shows them
 
 
 def test_type_checkers_see_the_public_names():

@@ -6,13 +6,12 @@ without scikit-learn.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NewType, Protocol
 
 import numpy as np
 import pandas as pd
 import scipy
 import scipy.sparse as sp
-from numpy.typing import ArrayLike as ArrayLike
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dgesv
 from scipy.optimize import lsq_linear, nnls
@@ -26,11 +25,14 @@ RandomState = int | np.random.RandomState | None
 """What scikit-learn's `check_random_state` accepts."""
 
 
-MatrixLike = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
-"""What an estimator accepts as X: array-like, table or sparse matrix.
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike as ArrayLike
 
-Tables of other libraries are array-like too: they have the method ``__array__``.
-"""
+    # What an estimator accepts as X. Tables of other libraries are array-like: they have the method
+    # `__array__`.
+    MatrixLike = ArrayLike | pd.DataFrame | sp.sparray | sp.spmatrix
+else:  # `help` and notebooks would write out all of NumPy's alternatives
+    ArrayLike, MatrixLike = NewType("ArrayLike", object), NewType("MatrixLike", object)
 
 
 class Classifier(Protocol):

@@ -30,6 +30,10 @@ class Number(Interval):
         """Return whether a value is one of them."""
         return not isinstance(val, bool | np.bool_) and bool(super().is_satisfied_by(val))
 
+    def __repr__(self) -> str:
+        """Return the words for messages: `help` shows them."""
+        return str(self)
+
 
 class Numbers(Number):
     """Sequences of one or more numbers of an interval, or also of none."""
