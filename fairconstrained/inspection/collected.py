@@ -268,10 +268,9 @@ def cost_of(
         moved = np.asarray(after.labels)[np.asarray(before.labels != after.labels)]
         changes = {str(label): int(np.sum(moved == label)) for label in rows.classes}
     else:
-        changes = {
-            "newly_selected": int(np.sum(after.decided & ~before.decided)),
-            "no_longer_selected": int(np.sum(before.decided & ~after.decided)),
-        }
+        sides = (after.decided, before.decided), (before.decided, after.decided)
+        new, lost = (int(np.sum(selected & ~other)) for selected, other in sides)
+        changes = {"newly_selected": new, "no_longer_selected": lost}
     return accuracy_change(was_right, is_right, weight, confidence), changes
 
 

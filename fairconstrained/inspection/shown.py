@@ -135,7 +135,7 @@ class DotRow:
     @property
     def few(self) -> bool:
         """Whether rates of so few rows are marked."""
-        return bool(0 < self.sizes[0] < FEW_ROWS)
+        return any(0 < size < FEW_ROWS for size in self.sizes)
 
 
 class RateDots:

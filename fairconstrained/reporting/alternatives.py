@@ -85,8 +85,7 @@ class Alternatives(Report):
     @property
     def reasons(self) -> list[str]:
         """Why it is recommended, what remains, what figures cover, and what the search cost."""
-        result = getattr(final_estimator(self.model), "result_", None)
-        proved = "" if result is None else result.optimality
+        proved = getattr(getattr(final_estimator(self.model), "result_", None), "optimality", "")
         costs, findings = costs_in_words(self.report._evidence), self.report._evidence.findings
         gaps = {name: each[0] for name, each in findings.items()}
         return sentence("alternatives", self, gaps, costs, proved).split("\n")
@@ -137,8 +136,7 @@ class Alternatives(Report):
             path = path.assign(low=line["accuracy_low"], high=line["accuracy_high"])
         models = [(name, *self.candidates.loc[name, ["gap", "score"]]) for name in two]
         table = self.candidates.drop(columns=["score"] * (self.score == "accuracy"))
-        names = self.criterion, self.score
-        plot = frontier_picture(path, models, *names, least=self._least)
+        plot = frontier_picture(path, models, self.criterion, self.score, least=self._least)
         return {"names": two, "frontier": plot, "candidates": table}
 
 

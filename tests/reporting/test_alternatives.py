@@ -110,7 +110,7 @@ def test_no_change_is_recommended_where_none_has_a_smaller_gap():
     table = record.candidates
     assert table["choice_gap"].iloc[0] == table.loc["baseline", "choice_gap"]
     assert record.recommended == "baseline"
-    assert record.reasons[0].startswith("No change is recommended")
+    assert record.reasons[0].startswith("No change is") and "between 1 (" in record.reasons[1]
 
 
 @pytest.mark.parametrize(
