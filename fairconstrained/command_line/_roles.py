@@ -169,7 +169,7 @@ def _kind(name: str, column: pd.Series) -> str:
     except TypeError:  # lists
         return _NO_VALUES
     if re.fullmatch(r"Unnamed: \d+", name):
-        return "they have no name"
+        return "the file gives them no name"
     if not len(distinct):
         return "they are empty"
     if is_numeric_dtype(column) or kind in ("boolean", "decimal"):

@@ -91,7 +91,7 @@ def test_columns_that_are_left_out_are_named(table, tmp_path, capsys):
     assert "decimal comma" not in text and "thousands" not in text
     assert "Left out: 10 rows without a target." in text
     for line in (
-        "they have no name: Unnamed: 0",
+        "the file gives them no name: Unnamed: 0",
         "every row has another value: number, account",
         "they are empty: blank",
         "almost every row has another text: name",
