@@ -293,7 +293,7 @@ def _data_passes(problem: Problem, solver: Solver, options: Any) -> float | None
     limit = data_pass_limit(problem, solver.tol)
     if options.max_iter is None:
         return limit
-    inner = getattr(solver, "solver", None) or solver  # of a solver that rounds kinks for it
+    inner = solver.solver_for(problem) if isinstance(solver, Smoothing) else solver
     return limit * max(1.0, options.max_iter / type(inner)().max_iter)
 
 
