@@ -71,6 +71,7 @@ _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of var
 # fits), and 28 of these had multipliers this many times as steep as the loss in a cell. With still
 # more rows so large a sum of them, .3 of the loss for .01 of the tolerance, shows a dead end.
 _STEEP, _STEEP_ROWS = 32.0, 2000
+_BEND_OF_SIGMOID = 0.0962  # its largest second derivative: losses in constraints bend more
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
 _WIDTH = 0.1  # of the kinks that are rounded to compare starts
@@ -95,7 +96,8 @@ def several_solutions(problem: Problem, multipliers: Array | None = None) -> boo
     for part, place in zip(problem.constraints, problem.places[1:], strict=True):
         steepness, term = multipliers[place].sum(), part.term
         if few and isinstance(term, CellMeans):
-            steepness *= problem.n_rows * term.cells.data.max(initial=0.0)
+            bend = max(map(abs, term.function.curvature)) / _BEND_OF_SIGMOID
+            steepness *= problem.n_rows * term.cells.data.max(initial=0.0) * bend
         if steepness > _STEEP:
             return True
     return False
