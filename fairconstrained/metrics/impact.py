@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -15,7 +15,7 @@ from fairconstrained.data.groups import UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
 from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
 from fairconstrained.utils.arguments import check_between, check_confidence, check_numbers
-from fairconstrained.utils.arrays import ROUNDING, Array, at_most
+from fairconstrained.utils.arrays import Array, at_most
 
 FOUR_FIFTHS = 4, 5
 BELOW = "below four fifths"
@@ -55,9 +55,10 @@ class ComparedRows:
         """Return the impact ratios of scores above the median, and what else scores have."""
         tables = {}
         for title, rows, place in self._parts(every):
-            scores, shares = rows.values, (1.0 - ROUNDING) * np.array([0.5, *tops])
-            quantile = partial(np.quantile, weights=rows.weight, method="inverted_cdf")
-            median, least = quantile(scores, shares[0]), -quantile(-scores, shares[1:])
+            scores, weight = rows.values, {"weights": rows.weight, "method": "inverted_cdf"}
+            options: Any = {} if self._equal else weight
+            # The quantiles at which shares of the weight begin, counted from the highest score.
+            median, *least = np.quantile(scores, 1.0 - np.array([0.5, *tops]), **options)
             table, reference = self._compared(replace(rows, values=scores > median), place)
             means, _ = rows.means(scores)
             spread = np.sqrt(np.cov(scores, aweights=rows.weight)) if np.ptp(scores) else 0.0
@@ -308,7 +309,7 @@ def score_impact_ratios(
     y_pred : array-like of shape (n_samples,)
         The scores; higher ones are favourable.
     tops : sequence of float, default=(0.1, 0.25, 0.5, 0.75, 0.9)
-        Shares of the weight, counted from the highest score, for which ratios are given.
+        Shares of rows, counted from the highest score, for which ratios are given.
 
     Returns
     -------
@@ -319,8 +320,8 @@ def score_impact_ratios(
 
         - mean_score and standardized_difference, the mean minus that of the reference group,
           divided by the standard deviation of all scores;
-        - ratio_top_10 and so on: the ratio of the rates of scores in the highest 10 percent: as few
-          of the highest as have this share, with all that are equal to the lowest of them.
+        - ratio_top_10 and so on: the ratio of the rates of scores in the highest 10 percent, with
+          all that are equal to the lowest of them.
 
     Notes
     -----
