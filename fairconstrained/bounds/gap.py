@@ -116,6 +116,8 @@ def optimality_gap(
     target = at.objective - stop * abs(at.objective)
 
     def over(bound: float) -> bool:
+        if not at.objective:  # no bound is above zero
+            return True
         stopped = watch is not None and watch(_gap(at.objective, bound))
         return stopped or bound >= target or time.monotonic() >= deadline
 
