@@ -68,7 +68,8 @@ class Sample:
         """Return the sample of the selected rows, and their share of the weight."""
         shares, counts = shares_selected(scores, self.rows, self.repeats)
         weight, equal = self.weight * shares, np.isclose(self.size, self.n_rows)
-        unit = (share := float(weight.sum())) or 1.0
+        share = float(weight.sum())
+        unit = share or 1.0
         # If weights in an atom differ, those of its selected rows are not known. All are counted.
         squares = self.squares * (counts / self.repeats if equal else counts > 0)
         return Sample(self.rows, weight / unit, counts, squares / unit**2), share

@@ -62,7 +62,7 @@ def encode_labels(
             "them to numbers, booleans or strings, for instance with `y.astype(int)`."
         )
     classes, positions = codes_in_blocks(len(y), y.__getitem__) if narrow else unique_codes(y)
-    if len(classes) > 2 or y.dtype.kind not in "biuU":  # two of these are classes; it sorts them
+    if len(classes) > 2 or y.dtype.kind not in "biuU":  # a sort, needless for two labels
         check_classification_targets(y)
     if len(classes) <= 2:
         return _signs(classes, positions, pos_label)

@@ -183,7 +183,7 @@ class ExpectedGap:
     bound : float
         The largest gap allowed, less the same.
     uncertain : str
-        The numbers whose gap may be the largest one on new rows, as of a group of few rows.
+        The rates whose gap may be the largest on new rows, for example of a group of few rows.
     """
 
     name: str
@@ -209,7 +209,7 @@ def expected_gaps(
             rates = every[first : first + each.n_statistics]
             for pairs, training, expected, least in _gaps(each, rates, squares, constant):
                 end = f" - {least:g}" if least else ""
-                # A path has other bounds.
+                # Without the bound in the name: another point of a path has another bound.
                 name, other = (term.names[output + k].partition(" <= ")[0] + end for k in pairs)
                 figures = training, expected, float(bounds[output + pairs[0]])
                 gaps.append(ExpectedGap(name, *(x - least for x in figures), uncertain=other))
@@ -238,7 +238,7 @@ def larger_by(
 def _gaps(
     term: Term, statistics: Array, squares: Array | None, constant: bool
 ) -> Iterator[tuple[tuple[int, int], float, float, float]]:
-    """Yield, for every family of pairs, outputs, the largest gap and the expected one.
+    """Yield the outputs, the largest gap and the expected gap of every family of pairs.
 
     The outputs are those of the largest gap and of the gap that may be the largest on new rows. The
     last number is the least gap of equal rates, other than 0 where a rate of rejections counts.

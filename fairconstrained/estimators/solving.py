@@ -7,6 +7,7 @@ import numpy as np
 
 from fairconstrained.bounds import optimality_gap
 from fairconstrained.exceptions import InputWarning, warn
+from fairconstrained.functions.surrogates import Sigmoid
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
@@ -71,7 +72,7 @@ _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of var
 # fits), and 28 of these had multipliers this many times as steep as the loss in a cell. With still
 # more rows so large a sum of them, .3 of the loss for .01 of the tolerance, shows a dead end.
 _STEEP, _STEEP_ROWS = 32.0, 2000
-_BEND_OF_SIGMOID = 0.0962  # its largest second derivative: losses in constraints bend more
+_BEND_OF_SIGMOID = Sigmoid().curvature[1]  # losses in constraints have larger curvatures
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
 _WIDTH = 0.1  # of the kinks that are rounded to compare starts

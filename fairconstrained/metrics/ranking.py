@@ -230,8 +230,8 @@ def query_pairwise_errors(
         y_true, y_pred, query, pos_label, sensitive_features=sensitive_features
     )
     groups = check_groups(sensitive_features, len(scores), rows="y_pred", compared=True)
-    known = groups.known[first] & groups.known[second]
-    first, second = first[known], second[known]
+    compared = groups.known[first] & groups.known[second]
+    first, second = first[compared], second[compared]
     n, size = len(groups), len(queries) * len(groups) ** 2
     cell = (queries.codes[first] * n + groups.codes[first]) * n + groups.codes[second]
     counts = np.bincount(cell, minlength=size)

@@ -174,7 +174,7 @@ class FairnessScorer:
     ) -> Any:
         """Return the value of the metric; fairlearn knows no strata and no probabilities.
 
-        Of missing groups no metric knows what they mean: the estimator's `groups_missing` says it.
+        Missing groups are treated as the estimator's `groups_missing` says.
         """
         groups, library = options.get("sensitive_features"), _library(self.metric)
         missing = getattr(final_estimator(estimator), "groups_missing", "raise")
