@@ -229,7 +229,7 @@ def _weights(at: Evaluation, multipliers: Array) -> tuple[Array, float]:
     weights, level = np.zeros((model.n_rows, model.n_outputs)), 0.0
     for part, place in zip(at.problem.constraints, at.problem.places[1:], strict=True):
         term, of_part = cast("ByClass", part.term), multipliers[place]
-        level += float(of_part @ (term.head(np.zeros(term.n_statistics)) + part.level_of(None)))
+        level += float(of_part @ (term.head(np.zeros(term.n_statistics)) + part.level))
         on_statistics = term.head_vjp(np.zeros(term.n_statistics), of_part)
         ends = np.cumsum([each.n_statistics for each in term.by_class])[:-1]
         of_classes = zip(term.by_class, np.split(on_statistics, ends), strict=True)

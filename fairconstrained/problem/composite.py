@@ -66,12 +66,6 @@ class CompositeFunction:
     difference_of_convex = every("model.linear", "model.in_memory", "term.difference_of_convex")
     smoothable = property(lambda part: part.penalty.smoothed(1.0).smooth and part.term.smoothable)
 
-    @property
-    def twice_differentiable(self) -> bool:
-        """Whether the Hessian is known and costs little: a curved term of a linear model."""
-        known = self.model.gram_is_cheap and self.term.curved and self.penalty.quadratic
-        return known and (self.model.in_memory or not self.term.n_auxiliary)
-
     def add(self, penalty: Penalty) -> "CompositeFunction":
         """Return the part with one more penalty."""
         return replace(self, penalty=self.penalty + penalty)
@@ -89,14 +83,13 @@ class CompositeFunction:
         penalty = Leading(self.penalty, n_variables)
         return replace(self, penalty=penalty, slope=np.append(before, slope))
 
-    def level_of(self, outputs: Array | None) -> Array | float:
-        """Return b of some outputs, a number where it is the same for all."""
-        every = outputs is None or np.ndim(self.level) == 0
-        return self.level if every else np.asarray(self.level)[outputs]
+    def level_of(self, outputs: Array) -> Array:
+        """Return b of some outputs."""
+        return np.broadcast_to(self.level, self.n_outputs)[outputs]
 
-    def added(self, w: Array, outputs: Array | None = None) -> Array | float:
+    def added(self, w: Array) -> Array | float:
         """Return a'w + b + p(w), a number where that is the same for all outputs."""
-        added = self.level_of(outputs) + self.penalty.value(w)
+        added = self.level + self.penalty.value(w)
         return added if self.slope is None else added + float(self.slope @ w)
 
     def added_gradient(self, w: Array) -> Array:

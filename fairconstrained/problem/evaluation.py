@@ -11,7 +11,6 @@ import numpy as np
 from fairconstrained.models.linear import Model, Scores
 from fairconstrained.problem.composite import NO_MODEL, CompositeFunction, Dual, Multipliers
 from fairconstrained.problem.passes import ModelPass, ShardsPass, TermPass
-from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.utils.arrays import Array, Gaps, same_values, within_rounding, without_rounding
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ class Evaluation:
         shared = like is not None and like.w.size >= n and same_values(like.w[:n], w[:n])
         # The same object for all evaluations at these parameters: what one reads serves the others.
         self._passes: dict[Model, ModelPass] = like._passes if like and shared else {}
-        self._terms: dict[int, TermPass] = {}
         self._counted: set[str] = like._counted if like and shared else set()
         # Whether all constraints are computed where some of them are asked for.
         self.lists = problem.n_constraints <= _MOST_LISTED
@@ -67,18 +65,8 @@ class Evaluation:
         if kind not in self._counted:
             self._counted.add(kind)
             self.problem.counter.functions[kind] += self.problem.function_rows[k > 0]
-        if k not in self._terms:
-            parts, w = self.problem.parts, self.w
-            model = parts[k].model
-            of_model = {j: part for j, part in enumerate(parts) if part.model is model}
-            asked = [(part.term, w[part.auxiliary]) for part in of_model.values()]
-            if not model.in_memory and model not in self._passes:
-                # Shards are read once, also for decisions where these are sums.
-                decided = [part.zero_one() for j, part in of_model.items() if j]
-                sums = (part for part in decided if isinstance(part.term, CellMeans))
-                asked += [(part.term, w[part.auxiliary]) for part in sums]
-            self._terms |= zip(of_model, self.model_pass(model).terms(asked), strict=False)
-        return self._terms[k]
+        parts = self.problem.parts
+        return self.model_pass(parts[k].model).term(parts[k], self.w, parts)
 
     def scores_of(self, part: CompositeFunction) -> Scores:
         """Return the scores of a part's rows."""
@@ -100,8 +88,8 @@ class Evaluation:
     @cached_property
     def constraints(self) -> Array:
         """g(w), shape (n_constraints,)."""
-        outputs = [self._outputs(k) for k in range(1, len(self.problem.parts))]
-        return outputs[0] if len(outputs) == 1 else np.concatenate([*outputs, np.zeros(0)])
+        each = map(self._outputs, range(1, len(self.problem.parts)))
+        return np.concatenate([np.zeros(0), *each])
 
     @cached_property
     def violation(self) -> float:
@@ -115,8 +103,9 @@ class Evaluation:
             return self.constraints[which]
         values = np.zeros(len(which))
         for k, places, outputs in self.by_part(which):
-            added = self.problem.parts[k].added(self.w, outputs)
-            values[places] = self._term(k).term.values_of(self._term(k).statistics, outputs) + added
+            part, statistics = self.problem.parts[k], self._term(k).statistics
+            added = np.broadcast_to(part.added(self.w), part.n_outputs)[outputs]
+            values[places] = part.term.values_of(statistics, outputs) + added
         return values
 
     def by_part(self, which: Array) -> Iterator[tuple[int, slice | Array, Array]]:

@@ -1,22 +1,24 @@
 """Forward passes: what an evaluation reads of a model's rows, once."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
 from fairconstrained.models.linear import Model, Pullback, Scores
+from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.shards import sums
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.shards.scores import ShardedScores, of_distribution
 from fairconstrained.terms import base
 from fairconstrained.terms.base import FactoredPullback, Term
+from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
 from fairconstrained.utils.arrays import Array, same_values, score_below_share
 
-TermAt = tuple[Term, Array]  # a term, and the values of its own variables
+Parts = Sequence[CompositeFunction]
 Jacobian = tuple[Array, Array]  # rows in the parameters of a model, and in a term's own variables
 
 _LARGEST_JACOBIAN = 1 << 21  # entries of a Jacobian of all statistics, 16 MB
@@ -62,19 +64,21 @@ class ModelPass:
         """The scores of the rows; a TypeError is raised where they stay with shards."""
         return self._forward[0]
 
-    def terms(self, asked: Sequence[TermAt]) -> list[TermPass]:
-        """Return the passes of terms, with the values of their variables."""
-        made = self._made
-        new = [(t, w) for t, w in asked if t not in made or not same_values(made[t].auxiliary, w)]
-        made |= {each.term: each for each in self._make(new)}
-        return [made[term] for term, _ in asked]
+    def term(self, part: CompositeFunction, w: Array, parts: Parts) -> TermPass:
+        """Return the pass of the term of a part at w, and perhaps make those of all parts."""
+        made = self._made.get(part.term)
+        if made is None or not same_values(made.auxiliary, w[part.auxiliary]):
+            self._make(part, w, parts)
+        return self._made[part.term]
 
-    def outputs(self, term: Term, auxiliary: Array) -> Array:
-        """Return the outputs of a term for some values of its variables."""
-        return term.head(self.terms([(term, auxiliary)])[0].statistics)
+    def outputs(self, part: CompositeFunction, auxiliary: Array) -> Array:
+        """Return the outputs of the term of a part for some values of its variables."""
+        whole = replace(part, auxiliary=slice(None))
+        return part.term.head(self.term(whole, auxiliary, [whole]).statistics)
 
-    def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
-        return [TermPass(term, at, *term.forward(self.scores, at)) for term, at in asked]
+    def _make(self, part: CompositeFunction, w: Array, parts: Parts) -> None:
+        term, auxiliary = part.term, w[part.auxiliary]
+        self._made[term] = TermPass(term, auxiliary, *term.forward(self.scores, auxiliary))
 
     def slopes(self, of: TermPass, n_asked: int) -> Jacobian | None:
         """Return the gradients of all statistics of a term, None where they cost much.
@@ -193,12 +197,19 @@ class ShardsPass(ModelPass):
     def _rows(self) -> ShardedScores:
         return ShardedScores(self.model, self.w)
 
-    def _make(self, asked: Sequence[TermAt]) -> list[TermPass]:
-        """Return the statistics of terms, with their gradients where these are cheap: one round.
+    def _make(self, part: CompositeFunction, w: Array, parts: Parts) -> None:
+        """Make the statistics of all parts, with their gradients where these are cheap: one round.
 
-        Terms that need the distribution of the scores take one more, or two if there are many rows.
+        The first round is for decisions as well where these are sums. Terms that need the
+        distribution of the scores take one more, or two if there are many rows.
         """
-        model, made, n = self.model, [], self.model.n_coefficients
+        model, n = self.model, self.model.n_coefficients
+        here = [each for each in parts if each.model is model]
+        if not self._made:
+            decided = [each.zero_one() for each in here if each is not parts[0]]
+            here += [each for each in decided if isinstance(each.term, CellMeans)]
+        new = [each for each in here if each.term not in self._made or each.term.n_auxiliary]
+        asked = [(each.term, w[each.auxiliary]) for each in new]
         of_scores = [(term, at[None]) for term, at in asked if of_distribution(term)]
         summed = [(model.summed(term), at) for term, at in asked if not of_distribution(term)]
         requests = [(term, at, sums.in_one_round(term, n)) for term, at in summed]
@@ -206,10 +217,10 @@ class ShardsPass(ModelPass):
         slopes, values = iter(requests), iter(self._rows.statistics(of_scores, np.zeros(1)))
         for term, at in asked:
             spread = of_distribution(term)
-            made.append(TermPass(term, at, next(values)[0] if spread else next(of_rows)))
+            made = TermPass(term, at, next(values)[0] if spread else next(of_rows))
             if not spread and next(slopes)[2]:
-                made[-1].slopes = model.gradient(next(of_rows)), next(of_rows)
-        return made
+                made.slopes = model.gradient(next(of_rows)), next(of_rows)
+            self._made[term] = made
 
     def _weighted(self, weighted: Weighted) -> list[tuple[Term, Array, Array]]:
         """Return what shards need of terms and weights of their statistics."""

@@ -155,12 +155,17 @@ class Problem:
 
     @cached_property
     def twice_differentiable(self) -> bool:
-        """Whether Hessians are known and cost little, on the whole space: for Newton steps."""
+        """Whether Hessians are known and cost little, on the whole space: for Newton steps.
+
+        That needs curved terms, all of one linear model, and quadratic penalties.
+        """
         if len(self.models) != 1 or not self.whole_space:
             return False
+        (model,) = self.models
         owned = sum(part.auxiliary.stop - part.auxiliary.start for part in self.parts)
-        complete = self.models[0].n_parameters + owned == self.n_variables
-        return complete and all(part.twice_differentiable for part in self.parts)
+        known = all(part.term.curved and part.penalty.quadratic for part in self.parts)
+        cheap = model.gram_is_cheap and (model.in_memory or not owned)
+        return known and cheap and model.n_parameters + owned == self.n_variables
 
     @property
     def in_epigraph_form(self) -> bool:
@@ -198,7 +203,7 @@ class Problem:
         w[: parameters.size] = parameters
         at = self.uncounted().at(w.copy())
         for part in self.parts:
-            outputs = partial(at.model_pass(part.model).outputs, part.term)
+            outputs = partial(at.model_pass(part.model).outputs, part)
             w[part.auxiliary] = part.term.auxiliary_for(outputs)
         return w
 
