@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from operator import attrgetter
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -294,10 +294,6 @@ class InUnits(Penalty):
     quadratic = property(attrgetter("penalty.quadratic"))
     size = cast("int | None", None)  # of the variables that the penalty is about, None for all
 
-    def _inner(self, w: Any) -> Any:
-        """Return the penalty's variables, or widths of rounding in their units."""
-        return self.units * (w[: self.size] if np.ndim(w) else w)
-
     @property
     def modulus(self) -> float:  # type: ignore[override]
         """The smallest product of the penalty's modulus and the square of a unit."""
@@ -307,22 +303,23 @@ class InUnits(Penalty):
 
     def value(self, w: Array) -> float:
         """Return the penalty's value at its variables."""
-        return self.penalty.value(self._inner(w))
+        return self.penalty.value(self.units * w[: self.size])
 
     def gradient(self, w: Array) -> Array:
         """Return the gradient by the chain rule; zeros for the free variables."""
         out = np.zeros_like(w)
-        out[: self.size] = self.units * self.penalty.gradient(self._inner(w))
+        out[: self.size] = self.units * self.penalty.gradient(self.units * w[: self.size])
         return out
 
     def smoothed(self, width: float | Array) -> Penalty:
         """Return the rounded penalty of the same variables; the width is one of w."""
-        rounded = self.penalty.smoothed(self._inner(width))
+        inside = width[: self.size] if isinstance(width, np.ndarray) else width
+        rounded = self.penalty.smoothed(self.units * inside)
         return type(self)(**self.get_params(deep=False) | {"penalty": rounded})
 
     def subgradient_error(self, w: Array) -> float:
         """Return the penalty's subgradient error at its variables."""
-        return self.penalty.subgradient_error(self._inner(w))
+        return self.penalty.subgradient_error(self.units * w[: self.size])
 
 
 class Leading(InUnits):

@@ -203,31 +203,28 @@ class MeansPullback(FactoredPullback):
 
     @cached_property
     def slopes(self) -> Array:
-        """Phi' at the margins."""
-        return self.term.function.derivative(self.margins, self.value)
+        """The derivatives of phi in the scores."""
+        slopes = self.term.function.derivative(self.margins, self.value)
+        return slopes if self.term.signs is None else self.term.signs * slopes
 
     def __call__(self, u: Array) -> tuple[Array, Array]:
         """Return y phi' A' u, of every row of u if it has several."""
         back = self.term._spread(u)
-        back *= self._by_row
+        back *= self.slopes
         return back, NO_AUXILIARY
-
-    @cached_property
-    def _by_row(self) -> Array:
-        """The derivatives of phi in the scores."""
-        return self.slopes if self.term.signs is None else self.term.signs * self.slopes
 
     def basis(self) -> list[SparseMatrix]:
         """Return the derivatives of the averages in the scores."""
-        return [reweighted(self.term.cells, self._by_row)]
+        return [reweighted(self.term.cells, self.slopes)]
 
     def push(self, change: Array, variables: Array) -> Array:
         """Return the averages of the changes of phi."""
-        return self.term._sums(self._by_row * change)
+        return self.term._sums(self.slopes * change)
 
     def second_derivatives(self, u: Array) -> Array:
         """Return phi'' A' u."""
-        curvature = self.term.function.second_derivative(self.margins, self.slopes)
+        signs = 1.0 if self.term.signs is None else self.term.signs
+        curvature = self.term.function.second_derivative(self.margins, signs * self.slopes)
         return self.term._spread(u) * curvature
 
 

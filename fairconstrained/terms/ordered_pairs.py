@@ -135,24 +135,20 @@ class PairNames(Sequence[str]):
     def __init__(
         self, pairs: OrderedPairs, text: str, names: list[str], marks: Sequence[str] = ("",)
     ):
-        self._pairs, self._text, self._names, self._marks = pairs, text, names, marks
+        self._pairs, self._text = pairs, text
+        self._names = [[f"{n[:-1]}{mark})" if mark else n for n in names] for mark in marks]
 
     def __len__(self) -> int:
         """Return the number of texts."""
-        return self._pairs.shape[0] * len(self._marks)
+        return self._pairs.shape[0] * len(self._names)
 
     def __getitem__(self, index: Any) -> Any:
         """Return the text of a pair, or those of a slice."""
         if not isinstance(index, slice):
             return self[slice(index, index + 1 or None)][0]
-        pairs, marks = np.divmod(np.arange(*index.indices(len(self))), len(self._marks))
-        each = zip(*self._pairs[pairs].ends(), marks, strict=True)
-        named = ((self._name(a, k), self._name(b, k)) for a, b, k in each)
-        return tuple(self._text.format(first=first, second=second) for first, second in named)
-
-    def _name(self, number: int, k: int) -> str:
-        name, mark = self._names[number], self._marks[k]
-        return f"{name[:-1]}{mark})" if mark else name
+        pairs, marks = np.divmod(np.arange(*index.indices(len(self))), len(self._names))
+        each, names = zip(*self._pairs[pairs].ends(), marks, strict=True), self._names
+        return tuple(self._text.format(first=names[k][a], second=names[k][b]) for a, b, k in each)
 
     def __iter__(self) -> Iterator[str]:
         """Yield all texts."""
