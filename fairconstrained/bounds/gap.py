@@ -15,6 +15,7 @@ from fairconstrained.bounds.relaxation import EnvelopePoint, Lagrangian
 from fairconstrained.bounds.tables import Tables, tabulated
 from fairconstrained.functions import Logistic, Sigmoid
 from fairconstrained.models.linear import LinearModel
+from fairconstrained.penalties import Zero
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.shards.model import ShardedLinearModel
 from fairconstrained.terms.classes import MultinomialLoss
@@ -178,7 +179,7 @@ def why_unknown(problem: Problem) -> str:
     if not several and not tabulated(objective):
         return "the loss is not a convex function of a row's score, or its curvature has no bound"
     for part in problem.constraints:
-        plain = part.slope is None and part.penalty.elastic_net == (0.0, 0.0, 0.0)
+        plain = part.slope is None and isinstance(part.penalty, Zero)
         if not plain or not (fenchel.of_probabilities(part) if several else tabulated(part)):
             return "constraints are not on averages of a surrogate of the score or of the loss"
     return ""

@@ -114,20 +114,22 @@ def certify(
     violation = at.violation if np.isfinite(at.objective) else np.nan
     if not np.isfinite(violation):
         return Multipliers.of(None, at.problem.n_constraints), KKT(np.nan, np.nan, violation)
-    given, certificates = None if multipliers is None else Multipliers.of(multipliers), []
-    roundings = _roundings(at, multipliers, _SHARE * tol * objective_scale(at))
-    for near in chain([None], roundings if rounded is None else [rounded]):
-        active = given or Multipliers.of(estimate_multipliers(near or at))
-        certificates.append((active, KKT.of(at, active, rounded=near)))
-        if certificates[-1][1].holds(tol):
+    active = Multipliers.of(estimate_multipliers(at) if multipliers is None else multipliers)
+    best = active, KKT.of(at, active)
+    if best[1].holds(tol) or at.problem.smooth or not at.problem.smoothable:
+        return best
+    allowed = _SHARE * tol * best[1].scale
+    for near in _roundings(at, multipliers, allowed) if rounded is None else [rounded]:
+        active = Multipliers.of(estimate_multipliers(near)) if multipliers is None else active
+        other = active, KKT.of(at, active, rounded=near)
+        best = min(best, other, key=lambda certificate: certificate[1].error)
+        if best[1].holds(tol):
             break
-    return min(certificates, key=lambda certificate: certificate[1].error)
+    return best
 
 
 def _roundings(at: Evaluation, multipliers: Dual | None, allowed: float) -> Iterator[Evaluation]:
-    """Return rounded problems whose gradients are `allowed`-subgradients, none if smooth."""
-    if at.problem.smooth or not at.problem.smoothable:
-        return iter(())
+    """Return rounded problems whose gradients are `allowed`-subgradients."""
     problem = at.problem.uncounted()
     weights = np.ones(problem.n_constraints) if multipliers is None else multipliers
     rounded = (problem.smoothed(width).at(at.w, like=at) for width in _WIDTHS)

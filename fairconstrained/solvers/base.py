@@ -157,8 +157,7 @@ class Solver(FieldParameters, ABC, kw_only=True):
 
     def with_options(self, **options: Any) -> Self:
         """Return a copy with the options that are not None; the solver if it has them already."""
-        old = self.get_params(deep=False)
-        new = {k: v for k, v in options.items() if v is not None and (k not in old or old[k] != v)}
+        new = {k: v for k, v in options.items() if v is not None and getattr(self, k, None) != v}
         return clone(self).set_params(**new) if new else self
 
     @property
