@@ -41,7 +41,7 @@ class Evaluation:
         self._counted: set[str] = like._counted if like and shared else set()
         # Whether all constraints are computed where some of them are asked for.
         self.lists = problem.n_constraints <= _MOST_LISTED
-        self._gradients: dict[tuple[Multipliers | None, float], Array] = {}
+        self._gradients: dict[tuple[Multipliers, float], Array] = {}
 
     def model_pass(self, model: Model) -> ModelPass:
         """Return the pass over the rows of a model."""
@@ -64,7 +64,7 @@ class Evaluation:
         kind = KINDS[(1 + sloped) * (k > 0)]
         if kind not in self._counted:
             self._counted.add(kind)
-            self.problem.counter.functions[kind] += self.problem.function_rows[k > 0]
+            self.problem.counter.functions[kind] += self.problem.function_rows[kind]
         parts = self.problem.parts
         return self.model_pass(parts[k].model).term(parts[k], self.w, parts)
 
@@ -198,17 +198,15 @@ class Evaluation:
         return float(error[0] + active.values @ error[1:][active.which])
 
     def _weighted(
-        self, active: Multipliers | None, objective: float
+        self, active: Multipliers, objective: float
     ) -> Iterator[tuple[CompositeFunction, float, TermPass, Array]]:
         """Yield the parts of a Lagrangian, and the sum of the weights of their functions.
 
         They come with the pass of the term and the weights of its statistics.
         """
-        weighted = [(0, np.array([objective]), np.zeros(1, int))] if objective else []
-        if active is not None:
-            constraints = self.by_part(active.which)
-            weighted += [(k, active.values[places], outputs) for k, places, outputs in constraints]
-        for k, weights, outputs in weighted:
+        first = [(0, slice(None), np.zeros(1, int))] if objective else []
+        for k, places, outputs in (*first, *self.by_part(active.which)):
+            weights = active.values[places] if k else np.array([objective])
             of = self._term(k, sloped=True)
             on_statistics = of.term.vjp_of(of.statistics, outputs, weights)
             yield self.problem.parts[k], float(np.add.reduce(weights)), of, on_statistics
@@ -219,7 +217,7 @@ class Evaluation:
         Without multipliers it is that of the objective f, whose weight is `objective`: 0 for the
         constraints alone.
         """
-        active = None if multipliers is None else Multipliers.of(multipliers)
+        active = Multipliers.of(multipliers)
         if (active, objective) in self._gradients:  # a solver asks for it before the certificate
             return self._gradients[active, objective]
         total = np.zeros(self.problem.n_variables)

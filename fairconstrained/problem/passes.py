@@ -66,8 +66,8 @@ class ModelPass:
 
     def term(self, part: CompositeFunction, w: Array, parts: Parts) -> TermPass:
         """Return the pass of the term of a part at w, and perhaps make those of all parts."""
-        made = self._made.get(part.term)
-        if made is None or not same_values(made.auxiliary, w[part.auxiliary]):
+        made, auxiliary = self._made.get(part.term), w[part.auxiliary]
+        if made is None or (auxiliary.size and not same_values(made.auxiliary, auxiliary)):
             self._make(part, w, parts)
         return self._made[part.term]
 
@@ -120,8 +120,7 @@ class ModelPass:
                 table, weights = weights, np.eye(len(weights))
             rows, (on_own,) = self.pull([(of, table)])
             slopes = rows, on_own
-        on_own = weights @ slopes[1] if of.term.n_auxiliary else np.zeros((len(outputs), 0))
-        return np.asarray(weights @ slopes[0]), np.asarray(on_own)
+        return np.asarray(weights @ slopes[0]), np.asarray(weights @ slopes[1])
 
     def pull(self, weighted: Weighted) -> tuple[Array, list[Array]]:
         """Return the gradients of weighted sums of the statistics of terms.

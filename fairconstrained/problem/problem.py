@@ -115,16 +115,11 @@ class Problem:
         return [slice(start, end) for start, end in pairwise(ends)]
 
     @cached_property
-    def function_rows(self) -> list[int]:
-        """How many rows the objective has, and the constraints; 1 for functions of no rows."""
-        models = {self.objective.model}, {part.model for part in self.constraints}
-        return [max(sum(model.n_rows for model in of_kind), 1) for of_kind in models]
-
-    @property
-    def evaluations(self) -> dict[str, float]:
-        """How often functions of each kind were evaluated, in passes over their own rows."""
-        counts = self.counter.functions.items()
-        return {kind: n / self.function_rows[kind != KINDS[0]] for kind, n in counts}
+    def function_rows(self) -> dict[str, int]:
+        """How many rows the functions of each kind have; 1 if they have none."""
+        others = {part.model for part in self.constraints}
+        kinds = zip(KINDS, ({self.objective.model}, others, others), strict=True)
+        return {kind: max(sum(model.n_rows for model in models), 1) for kind, models in kinds}
 
     @cached_property
     def n_rows(self) -> int:

@@ -269,7 +269,7 @@ class Solver(FieldParameters, ABC, kw_only=True):
         The result has no zero-one violation. Parameters are those of :meth:`solve`.
         """
         self.check(problem)
-        before = problem.evaluations
+        before = dict(problem.counter.functions)
         run, first, begin = Run(problem, start, callback), list[Iterate](), start
         if self.polishes:
             left = max(start.last_pass - problem.passes, 0.0)
@@ -284,7 +284,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
         last = run.last.iterate
         figures = measures(run.kept, status, last.iteration, last.note)
         at, state, passes = run.kept.iterate.at, run.kept.iterate.state, run.trace.data_passes[-1]
-        evaluations = {kind: n - before[kind] for kind, n in problem.evaluations.items()}
+        rows = {kind: n - before[kind] for kind, n in problem.counter.functions.items()}
+        evaluations = {kind: n / problem.function_rows[kind] for kind, n in rows.items()}
         figures |= {"data_passes": passes, "evaluations": evaluations}
         return Result(**figures, trace=run.trace, solver=self, state=state), at
 

@@ -259,10 +259,10 @@ class Linearised:
     def __post_init__(self) -> None:
         """Linearise the first constraints."""
         at, multipliers = self.at, self.multipliers
-        positive = multipliers.which[np.argsort(-multipliers.values, kind="stable")[:_MOST]]
         if at.problem.n_constraints <= _FEW:
             self.near = np.arange(at.problem.n_constraints)
         else:
+            positive = multipliers.which[np.argsort(-multipliers.values, kind="stable")[:_MOST]]
             self.near = np.union1d(positive, at.largest(at.violation - self.width, _NEAR))
         self.rows, self.gradient = at.constraint_gradients(self.near), at.gradient()
 

@@ -74,7 +74,7 @@ class OrderedPairs:
     def ends(self) -> tuple[Array, Array]:
         """Return the positions of a and b among all numbers, of every row."""
         pairs = np.arange(self._starts[-1]) if self.rows is None else self.rows
-        families = [(a.start, b.start, _width(a, b), a == b) for a, b in self.families]
+        families = [(a.start, b.start, len(b) - (a == b), a == b) for a, b in self.families]
         place = np.searchsorted(self._starts, pairs, side="right") - 1
         low, below, width, alike = np.array(families, dtype=int).reshape(-1, 4)[place].T
         i, j = np.divmod(pairs - self._starts[place], width)
@@ -120,7 +120,7 @@ class OrderedPairs:
             order = largest_first(value, most)
             order = order[value[order] >= least]
             i, j = i[order], j[order]
-            largest.append(start + i * _width(a, b) + j - (j > i) * (a == b))
+            largest.append(start + i * (len(b) - (a == b)) + j - (j > i) * (a == b))
             values.append(value[order])
         return np.concatenate(largest)[np.argsort(-np.concatenate(values), kind="stable")]
 
@@ -157,12 +157,7 @@ class PairNames(Sequence[str]):
 
 def n_pairs(a: range, b: range) -> int:
     """Return the number of pairs of a family."""
-    return len(a) * _width(a, b)
-
-
-def _width(a: range, b: range) -> int:
-    """Return how many numbers b each number a has a pair with."""
-    return max(len(b) - (a == b), 0)
+    return len(a) * (len(b) - (a == b))
 
 
 def as_csr(matrix: Matrix | OrderedPairs) -> sp.csr_array:
