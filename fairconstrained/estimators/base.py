@@ -22,7 +22,7 @@ from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, solving
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import check_rows, warn_of_unused_kappa
-from fairconstrained.estimators.selection_rate import limits_of, moved, solved
+from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, moved, settled
 from fairconstrained.estimators.solution import warn_of_fit
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
@@ -113,12 +113,12 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
         problem: Problem,
         passed: tuple[Any, ...],
         attributes: Callable[[Array], Mapping[str, Any]],
-        minimize: Callable[..., solving.Solved],
         *,
         variables: Array | None,
         first: Start | None = None,
+        fit: Any = None,
     ) -> solving.Solved:
-        """Return the solution and the evaluation there; callbacks receive all measured iterates."""
+        """Return the solution, see `_train`; callbacks receive all measured iterates."""
         progress = execution.Progress(self, passed, attributes)
         if variables is not None:
             w, last = problem.start() if first is None else np.array(first.w), self.result_
@@ -127,7 +127,7 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
             w[: len(variables)] = variables
             same = len(last.multipliers) == problem.n_constraints
             first = Start(w, last.multipliers if same else None)
-        result, at = minimize(problem, warm=first, callback=progress)
+        result, at = self._train(problem, fit, warm=first, callback=progress)
         progress.close(lambda: attributes(result.w))
         return result, at
 
@@ -315,20 +315,11 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """
         with execution.all_or_nothing(self), execution.limited_threads(rows[0]):
             warn_of_unused_kappa(self)
-            fit = self.bind(*rows, **others)
-
-            def minimize(fit: Fit, first: Start | None) -> solving.Solved:
-                problem, start = fit.wanted()
-                return self._minimize(
-                    problem,
-                    rows[:3],
-                    fit.attributes,
-                    fit.solve,
-                    variables=self._variables(fit) if self.warm_start else None,
-                    first=start if first is None else first,
-                )
-
-            fit, result, at = solved(fit, minimize)
+            fit, problem, first, passes = settled(self.bind(*rows, **others))
+            variables = self._variables(fit) if self.warm_start else None
+            options: dict[str, Any] = {"variables": variables, "first": first, "fit": fit}
+            result, at = self._minimize(problem, rows[:3], fit.attributes, **options)
+            fit, result, at = cut_exactly(fit, result, at, passes)
             solution = fit.enforced(result, limits_of(fit))
             if self.bound:
                 solution = replace(solution, optimality=fit.optimality(result, at))

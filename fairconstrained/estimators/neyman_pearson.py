@@ -164,9 +164,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
 
                 start = self._variables(model) if self.warm_start else None
                 passed = X, y, sample_weight
-                result, at = self._minimize(
-                    problem, passed, attributes, self._train, variables=start
-                )
+                result, at = self._minimize(problem, passed, attributes, variables=start)
                 measured = measures(problem, Solution(result), at)
                 n, scores = len(bounds), model.forward(result.w)[0]
                 losses = class_losses(function, labels, data.sample_weight, [*range(n)], [0.0] * n)

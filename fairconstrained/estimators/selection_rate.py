@@ -1,6 +1,6 @@
 """Fits whose threshold selects a given share of the rows: the threshold follows the scores."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -44,27 +44,10 @@ def moved(fit: Fit, by: float) -> Fit:
         return replace(made.constrained(fit.constraints), held_out=fit.held_out)
 
 
-def solved(
-    fit: Fit,
-    minimize: Callable[[Fit, Start | None], tuple[Result, Evaluation]],
-    first: Start | None = None,
-) -> tuple[Fit, Result, Evaluation]:
-    """Return the fit at the threshold that selects its share, its solution, the evaluation there.
+def settled(fit: Fit, first: Start | None = None) -> tuple[Fit, Problem, Start | None, float]:
+    r"""Return the fit at the threshold that selects its share, what is to be solved, and a start.
 
-    `minimize` returns the solution of a fit, and the evaluation there, from a start; `first` is
-    that of the first one.
-    """
-    if fit.unconstrained.selects is None:
-        return fit, *minimize(fit, first)
-    fit, start, passes = settle(fit, first)
-    result, at = minimize(fit, start)
-    result = replace(result, data_passes=result.data_passes + passes)
-    fit, result = cut_exactly(fit, result, at)
-    return fit, result, fit.problem.uncounted().at(result.w[: fit.problem.n_variables])
-
-
-def settle(fit: Fit, first: Start | None) -> tuple[Fit, Start | None, float]:
-    r"""Return the fit at the threshold that selects the share, its solution and the data passes.
+    The last number is that of the data passes made, from the start `first` where that is given.
 
     With the solution :math:`w(t)` for the threshold t and the quantile q of its scores, t is a
     fixed point, :math:`t = q(w(t))`. Iterations start from the quantile of the model without
@@ -73,15 +56,17 @@ def settle(fit: Fit, first: Start | None) -> tuple[Fit, Start | None, float]:
     """
     problem, start = fit.wanted()
     tried: list[tuple[float, float]] = []
-    passes, best, nearest = 0.0, (fit, start), np.inf
     warm = start if first is None else first
+    passes, best, nearest = 0.0, (fit, problem, warm), np.inf
+    if fit.unconstrained.selects is None:
+        return *best, passes
     for _ in range(fit.estimator.most_thresholds):
         result, at = fit.solve(problem, warm=warm)
         passes += result.data_passes
         distance = fit.unconstrained.cut_of(at)
         if abs(distance) < nearest:
             same = Start(result.w, result.multipliers) if start is None else start
-            best, nearest = (fit, same), abs(distance)
+            best, nearest = (fit, problem, same), abs(distance)
         if nearest <= _SETTLED:
             break
         tried.append((fit.data.convention.threshold, distance))
@@ -116,14 +101,20 @@ def _next_step(tried: Sequence[tuple[float, float]]) -> float:
     return float(step)
 
 
-def cut_exactly(fit: Fit, result: Result, at: Evaluation) -> tuple[Fit, Result]:
-    """Return the fit and the solution with the threshold at the quantile of the solution's scores.
+def cut_exactly(
+    fit: Fit, result: Result, at: Evaluation, passes: float
+) -> tuple[Fit, Result, Evaluation]:
+    """Return the fit, the solution and the evaluation there, with the share selected exactly.
 
-    The figures, the status and the message are those of the solution at this threshold.
+    The threshold is then the quantile of the solution's scores. The figures, the status and the
+    message are those of the solution at this threshold, after as many `passes` before it.
     """
+    if fit.unconstrained.selects is None:
+        return fit, result, at
+    result = replace(result, data_passes=result.data_passes + passes)
     distance = fit.unconstrained.cut_of(at)
     if distance == 0.0:
-        return fit, result
+        return fit, result, at
     w = moved_variables(fit.problem, result.w, distance)
     fit = moved(fit, distance)
     n = fit.problem.n_variables
@@ -136,7 +127,7 @@ def cut_exactly(fit: Fit, result: Result, at: Evaluation) -> tuple[Fit, Result]:
     figures = result.objective, result.violation, result.kkt_residual, result.n_iter
     said = describe(result.status, *figures)
     message = result.message.replace(said, shown.message)
-    return fit, replace(shown, message=message, state=result.state)
+    return fit, replace(shown, message=message, state=result.state), here
 
 
 def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:

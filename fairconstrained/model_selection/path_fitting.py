@@ -16,7 +16,7 @@ from fairconstrained.data.inputs import check_same_rows, check_three
 from fairconstrained.estimators import solution as ending
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import limits_of, solved
+from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, settled
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
@@ -295,7 +295,8 @@ def _points_at_share(
     for kappa in kappas:
         fit = fit.with_kappa(float(kappa))
         warm = Start(fitting(warm, fit.problem, fit.model).w)
-        fit, result, at = solved(fit, lambda fit, start: fit.solve(warm=start), warm)
+        fit, problem, start, passes = settled(fit, warm)
+        fit, result, at = cut_exactly(fit, *fit.solve(problem, warm=start), passes)
         warm = Start(result.w)
         yield _point(fit, Solution(result), at, _rows(fit, held_out), bound)
 
