@@ -32,7 +32,6 @@ from fairconstrained.terms.base import Term
 from fairconstrained.terms.classes import ByClass, class_terms, log_odds
 from fairconstrained.utils.arguments import check_kappa, check_unset
 from fairconstrained.utils.arrays import Array
-from fairconstrained.utils.meta_estimators import library_class, library_parameters
 from fairconstrained.utils.parameter_constraints import check_parameters
 
 
@@ -235,7 +234,7 @@ _CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [  # values that do not go t
 
 def check_options(estimator: Any) -> None:
     """Check the parameters of an estimator, and that they fit together."""
-    check_parameters(estimator, **library_parameters(estimator))
+    check_parameters(estimator)
     if estimator.confidence is not None and estimator.enforce != "decision":
         raise ValueError(
             f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
@@ -268,7 +267,7 @@ def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> 
 def warn_of_unused_kappa(estimator: Any) -> None:
     """Warn if another kappa than the default is given and no constraint uses it."""
     kappa = estimator.kappa
-    if kappa is None or kappa == library_class(estimator).kappa:
+    if kappa is None or kappa == type(estimator).kappa:
         return
     constraints = resolve_constraints(estimator.constraint)
     goal = getattr(estimator, "goal", "accuracy")

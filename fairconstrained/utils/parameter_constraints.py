@@ -5,7 +5,7 @@ Parameters have them in their types, such as ``eta: Positive | None = None``.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache, wraps
 from inspect import get_annotations, signature
 from numbers import Integral, Real
@@ -115,13 +115,18 @@ def _constraint(part: Any) -> Any:
     return part if isinstance(part, type) and part not in (int, float, str, Any) else ...
 
 
-def check_parameters(owner: Any, prefix: str = "", **given: object) -> None:
-    """Check the parameters of an object, and those of its parameters."""
+def check_parameters(owner: Any, prefix: str = "") -> None:
+    """Check the parameters of an object, and those of its parameters.
+
+    Those of a dataclass are its fields, whichever of them a subclass of the user's names.
+    """
     kind: Any = type(owner)
-    values = given or owner.get_params(deep=False)
+    names = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._get_param_names()
     # the defaults of a dataclass are valid, and most values are defaults
     others = {
-        name: value for name, value in values.items() if value is not getattr(kind, name, ...)
+        name: value
+        for name in names
+        if (value := getattr(owner, name)) is not getattr(kind, name, ...)
     }
     validate_parameter_constraints(constraints_of(kind), others, f"{prefix}{kind.__name__}")
     if isinstance(owner, Parametrized):
