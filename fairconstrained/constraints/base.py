@@ -353,8 +353,8 @@ class Constraint(FieldParameters):
 
     def with_defaults(self, **defaults: object) -> Self:
         """Return a copy in which every hyperparameter that is None has the value given here."""
-        given = self.get_params(deep=False)
+        names = self._get_param_names()
         if not self.takes_kappa:
             defaults.pop("kappa", None)
-        missing = {k: v for k, v in defaults.items() if k in given and given[k] is None}
+        missing = {k: v for k, v in defaults.items() if k in names and getattr(self, k) is None}
         return copy(self).set_params(**missing)

@@ -111,10 +111,9 @@ def constraints_of(estimator: Any, data: TrainingData) -> list[Constraint]:
     if any(constraint.takes_kappa for constraint in given):
         check_kappa(kappa)
     defaults = {"kappa": kappa, "surrogate": estimator.surrogate, "loss": estimator.loss}
-    complete = [constraint.with_defaults(**defaults) for constraint in given]
-    if data.several_classes:
-        return complete
-    return [constraint.naming(data.classes) for constraint in complete]
+    if not data.several_classes:
+        given = [constraint.naming(data.classes) for constraint in given]
+    return [constraint.with_defaults(**defaults) for constraint in given]
 
 
 def asked_of(model: Model, data: TrainingData) -> tuple[Model, TrainingData]:
