@@ -116,8 +116,8 @@ def _better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float
     levels: set[float] = set()
     for part in problem.constraints:
         levels |= set(part.term.other_starts(at.statistics_of(part)))
-    comparable = len(problem.models) == 1 and problem.smoothable and problem.models[0].linear
-    direction = problem.unit_shift() if levels and comparable else None
+    linear = len(problem.models) == 1 and problem.models[0].linear
+    direction = problem.unit_shift() if levels and linear and problem.smoothable else None
     if direction is None:
         return None, 0.0
     smooth = (problem if problem.smooth else problem.smoothed(_WIDTH)).uncounted()
@@ -170,6 +170,9 @@ def best_of(
         random_state=options.random_state,
         max_data_passes=passes,
     )
+    limited = options.max_iter is not None and first.status is Status.ITERATION_LIMIT
+    if limited or first.status is Status.STOPPED:  # by a callback
+        return first, at
     best, used = first, first.data_passes
     failed = _has_failed(first, solver, options)
     several = several_solutions(problem, first.multipliers)
@@ -179,10 +182,10 @@ def best_of(
             return first, at
     again = failed and warm is not None  # a start may be a dead end
     near = warm if isinstance(warm, Start) and not again else None
-    others = _others(solver, problem, options, first, again=again, several=several)
+    also = several and options.solver == "auto" and options.max_iter is None
+    others = _others(solver, problem, options, first, again=again) if failed or also else []
     tried = [(other, near) for other in others]
-    by_name = isinstance(options.solver, str) and solver.seeks_feasibility
-    if by_name and not _was_ended(first, options):
+    if isinstance(options.solver, str) and solver.seeks_feasibility:
         start, more = _better_start(problem, at)
         used += more
         tried += [] if start is None else [(solver, start)]
@@ -249,24 +252,14 @@ def _has_failed(result: Result, solver: Solver, options: Any) -> bool:
     return result.violation > solver.tol or (named and not result.converged)
 
 
-def _was_ended(result: Result, options: Any) -> bool:
-    """Return whether a callback or the estimator's `max_iter` ended a run."""
-    limited = options.max_iter is not None and result.status is Status.ITERATION_LIMIT
-    return limited or result.status is Status.STOPPED
-
-
 def _others(
-    solver: Solver, problem: Problem, options: Any, result: Result, *, again: bool, several: bool
+    solver: Solver, problem: Problem, options: Any, result: Result, *, again: bool
 ) -> list[Solver]:
     """Return the solvers that are tried after the first one, with `again` itself as well."""
-    named, failed = isinstance(options.solver, str), _has_failed(result, solver, options)
+    named = isinstance(options.solver, str)
     proven = problem.convex and result.status is Status.INFEASIBLE
     replaceable = solver.seeks_feasibility if named else solver.replaceable
-    linear = all(model.linear for model in problem.models)
-    if _was_ended(result, options) or proven or not replaceable or not linear:
-        return []
-    also = options.solver == "auto" and options.max_iter is None and several
-    if not (failed or also):
+    if proven or not replaceable or not all(model.linear for model in problem.models):
         return []
     others = [default_solver(problem).with_options(tol=solver.tol)]
     others += [without_kinks(problem, kind(tol=solver.tol)) for kind in (SQP, AugmentedLagrangian)]
