@@ -87,7 +87,7 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
     plain = _converted(last, sensitive)
     if plain.n_features_in_ == last.n_features_in_:
         return Pipeline([*front, (name, plain)])
-    kept = SensitiveColumns.of(last).kept(last)
+    kept = SensitiveColumns(last).kept()
     if front and isinstance(front[-1][1], ColumnTransformer):
         reduced, kept = _without_passed_through(front[-1][1], kept, last.n_features_in_)
         front[-1] = (front[-1][0], reduced)
@@ -243,9 +243,9 @@ def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]
         model = last.estimator_
         last, X = last_step(model, last._seen(X) if hasattr(last, "_seen") else X)
     check_is_fitted(last)
-    columns = SensitiveColumns.of(last)
-    features = columns.features(last, X, reset=False)
-    names, kept = _feature_names(model, last), columns.kept(last)
+    columns = SensitiveColumns(last)
+    features = columns.features(X, reset=False)
+    names, kept = _feature_names(model, last), columns.kept()
     values = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
     coef = np.atleast_2d(getattr(last, "coef_", [[], []]))
     if isinstance(last, NeymanPearsonClassifier) and len(coef) == 2:

@@ -38,22 +38,21 @@ class Reader:
     worker then imports scikit-learn and the estimators, some 70 MB.
     """
 
-    def __init__(
-        self, estimator: Any, columns: SensitiveColumns, group_names: tuple[str, ...] = ()
-    ):
+    def __init__(self, columns: SensitiveColumns, group_names: tuple[str, ...] = ()):
+        estimator = columns.estimator
         # the names of the columns of X, None for arrays, (n_columns,), and their number
         self.names: Array | None = getattr(estimator, "feature_names_in_", None)
         self.n_columns = estimator.n_features_in_
-        self.kept = columns.kept(estimator)  # the positions of the model's features, (n_features,)
+        self.kept = columns.kept()  # the positions of the model's features, (n_features,)
         # those of the sensitive attributes, none for a function of X; None where X lacks them
-        self.sensitive = None if columns.columns is None else columns.positions(estimator)
-        self.pickled = packed((estimator, columns))
+        self.sensitive = None if columns.columns is None else columns.positions()
+        self.pickled = packed(columns)
         self.group_names = group_names  # of the columns of the groups, if they have names
 
     @cached_property
-    def _full(self) -> tuple[Any, SensitiveColumns]:
-        estimator, columns = pickle.loads(self.pickled)
-        return estimator, columns
+    def _full(self) -> SensitiveColumns:
+        columns: SensitiveColumns = pickle.loads(self.pickled)
+        return columns
 
     def groups(self, X: Any) -> Any:
         """Return the values of the sensitive attributes in a partition, None if X has none."""
@@ -61,8 +60,7 @@ class Reader:
             return None
         if self.sensitive and self._has_columns(X):
             return _columns(X, self.sensitive)
-        estimator, columns = self._full
-        return columns.groups(estimator, X)
+        return self._full.groups(X)
 
     def features(self, X: Any, total: float) -> Matrix:
         """Return the features of a partition as a float ndarray or CSR; `total` is its weight."""
@@ -71,8 +69,7 @@ class Reader:
         if features is None or not all(
             np.isfinite(features[k]).all() for k in row_blocks(features)
         ):
-            estimator, columns = self._full
-            features = columns.features(estimator, columns.table(estimator, X), reset=False)
+            features = self._full.features(self._full.table(X), reset=False)
         inputs.check_squares(
             features, total, self.kept if self.names is None else self.names[self.kept]
         )

@@ -73,14 +73,14 @@ class DaskLinearClassifier:
         given = {"X": X, "y": y, "sensitive_features": sensitive_features}
         given |= {"control_features": control_features}
         partitions = _data.partitions_of(**given, sample_weight=sample_weight)
-        columns = SensitiveColumns.of(self)
+        columns = SensitiveColumns(self)
         columns.check_only_source(sensitive_features)
         validate_data(self, _data.example(X), reset=True, skip_check_array=True)
         groups = sensitive_features
         if groups is None:
-            groups = columns.groups(self, _data.example(X))
+            groups = columns.groups(_data.example(X))
         workers = Workers(self.client, self.disk)
-        reader = Reader(self._local(), columns, names_of_columns(groups))
+        reader = Reader(SensitiveColumns(self._local()), names_of_columns(groups))
         part = workers.part(partial(prepare, reader), partitions)
         titles = _data.titles_of(groups), _data.titles_of(control_features)
         table = _data.AtomTable(part[1], *titles)

@@ -1,15 +1,13 @@
 """The columns of X: what estimators accept as features, and which hold the groups."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn import config_context
-from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import validate_data
 
@@ -95,20 +93,16 @@ def numeric(X: Any, convert: Callable[..., Any], kind: FeatureKind, name: str = 
 Columns = str | int | Sequence[str | int] | Callable[[Any], Any] | None
 
 
-@dataclass(frozen=True)
 class SensitiveColumns:
-    """Which columns of X hold the sensitive attributes, and which ones the model may see."""
+    """Which columns of X hold an estimator's sensitive attributes, and which its model may see."""
 
-    columns: Columns  # names or positions of columns, or a function of X that returns the groups
-    use_sensitive: bool  # whether these columns are features as well
-
-    @classmethod
-    def of(cls, estimator: object) -> Self:
-        """Return those of an estimator: none where it has no such parameters."""
-        return cls(
-            getattr(estimator, "sensitive_columns", None),
-            getattr(estimator, "use_sensitive", False),
-        )
+    def __init__(self, estimator: Any):
+        self.estimator = estimator  # it may have no such parameters
+        # names or positions of columns, or a function of X that returns the groups
+        self.columns: Columns = getattr(estimator, "sensitive_columns", None)
+        named = self.columns is not None and not callable(self.columns)
+        # whether all columns of X are features of the model
+        self.sees_all = not named or bool(getattr(estimator, "use_sensitive", False))
 
     def check_only_source(self, sensitive_features: object) -> None:
         """Raise a ValueError if groups are named here and passed to `fit` as well."""
@@ -118,13 +112,13 @@ class SensitiveColumns:
                 "the constructor. Give one of them."
             )
 
-    def positions(self, estimator: BaseEstimator) -> list[int]:
+    def positions(self) -> list[int]:
         """Return the positions of the columns."""
         if self.columns is None or callable(self.columns):
             return []
-        names = list(getattr(estimator, "feature_names_in_", []))
+        names = list(getattr(self.estimator, "feature_names_in_", []))
         wanted = self._wanted()
-        n_columns, name = estimator.n_features_in_, "sensitive_columns"
+        n_columns, name = self.estimator.n_features_in_, "sensitive_columns"
         places = [column_position(name, column, names, n_columns) for column in wanted]
         for k, position in enumerate(places):
             if position in places[:k]:
@@ -150,7 +144,7 @@ class SensitiveColumns:
                 )
         return wanted
 
-    def table(self, estimator: BaseEstimator, X: Any, name: str = "X") -> Any:
+    def table(self, X: Any, name: str = "X") -> Any:
         """Return X as something that has columns: a frame, else an ndarray or CSR."""
         check_held(name, X)
         if self.columns is None:
@@ -161,7 +155,9 @@ class SensitiveColumns:
             return X
         with config_context(array_api_dispatch=False):  # tensors become arrays
             options: dict[str, Any] = {"ensure_all_finite": False, "ensure_min_samples": 0}
-            return check_array(X, accept_sparse="csr", dtype=None, estimator=estimator, **options)
+            return check_array(
+                X, accept_sparse="csr", dtype=None, estimator=self.estimator, **options
+            )
 
     def _check_labels(self, labels: list[Any], name: str) -> None:
         """Raise a ValueError if a position is also the label of another column."""
@@ -180,22 +176,22 @@ class SensitiveColumns:
                     f"the column: {str(labels[position])!r} or {str(column)!r}."
                 )
 
-    def groups(self, estimator: BaseEstimator, X: Any) -> Any:
+    def groups(self, X: Any) -> Any:
         """Return the values of the sensitive attributes, None without columns."""
-        X = self.table(estimator, X)
+        X = self.table(X)
         if callable(self.columns):
             return self.columns(X)
-        positions = self.positions(estimator)
-        names = getattr(estimator, "feature_names_in_", None)
+        positions = self.positions()
+        names = getattr(self.estimator, "feature_names_in_", None)
         if positions and names is not None and hasattr(X, "columns"):
             has, wanted = list(X.columns), names[positions].tolist()
             absent = [name for name in wanted if name not in has]
             if absent:
                 raise self._absent(f"it has no column {', '.join(map(repr, absent))}")
             positions = [has.index(name) for name in wanted]
-        elif positions and X.shape[1] != estimator.n_features_in_:
+        elif positions and X.shape[1] != self.estimator.n_features_in_:
             raise self._absent(
-                f"it has {X.shape[1]} columns, and had {estimator.n_features_in_} in fit"
+                f"it has {X.shape[1]} columns, and had {self.estimator.n_features_in_} in fit"
             )
         return _safe_indexing(X, positions, axis=1) if positions else None
 
@@ -206,17 +202,12 @@ class SensitiveColumns:
             f"{why}. Pass X with them, or the groups as sensitive_features where that is possible."
         )
 
-    @property
-    def sees_all(self) -> bool:
-        """Whether all columns of X are features of the model."""
-        return self.columns is None or callable(self.columns) or self.use_sensitive
-
-    def kept(self, estimator: BaseEstimator) -> Array:
+    def kept(self) -> Array:
         """Return the positions of the model's features; raise a ValueError if there are none."""
-        kept = np.arange(estimator.n_features_in_)
+        kept = np.arange(self.estimator.n_features_in_)
         if self.sees_all:
             return kept
-        kept = np.delete(kept, self.positions(estimator))
+        kept = np.delete(kept, self.positions())
         if not kept.size:
             raise ValueError(
                 f"sensitive_columns={self.columns!r} are all the columns of X, and with "
@@ -224,33 +215,33 @@ class SensitiveColumns:
             )
         return kept
 
-    def features(self, estimator: BaseEstimator, X: Any, *, reset: bool, name: str = "X") -> Any:
+    def features(self, X: Any, *, reset: bool, name: str = "X") -> Any:
         """Return what the model sees of X as a float ndarray or CSR.
 
         Columns that it may not see need not be numeric, and need not be there without `reset`. With
         `reset` the estimator's n_features_in_ and feature_names_in_ are set, else X is compared
         with them.
         """
-        kind = feature_kind(estimator)
+        kind = feature_kind(self.estimator)
         if self.sees_all:
-            X = kind.encode(estimator, X, reset=reset)
-            return numeric(X, partial(validate_data, estimator, reset=reset), kind, name)
-        X = kind.encode(estimator, self.table(estimator, X, name), reset=reset)
-        places: Any = None if reset else self._without_sensitive(estimator, X)
+            X = kind.encode(self.estimator, X, reset=reset)
+            return numeric(X, partial(validate_data, self.estimator, reset=reset), kind, name)
+        X = kind.encode(self.estimator, self.table(X, name), reset=reset)
+        places: Any = None if reset else self._without_sensitive(X)
         if places is None:
-            validate_data(estimator, X, reset=reset, skip_check_array=True)
-            places = self.kept(estimator)
-        convert = partial(check_array, estimator=estimator, input_name=name)
+            validate_data(self.estimator, X, reset=reset, skip_check_array=True)
+            places = self.kept()
+        convert = partial(check_array, estimator=self.estimator, input_name=name)
         return numeric(_safe_indexing(X, places, axis=1), convert, kind, name)
 
-    def _without_sensitive(self, estimator: BaseEstimator, X: Any) -> list[int] | None:
+    def _without_sensitive(self, X: Any) -> list[int] | None:
         """Return the positions of the model's features in an X that lacks sensitive columns.
 
         None if X lacks none of them, or other columns than these.
         """
-        kept, n_columns = self.kept(estimator), X.shape[1]
-        names = getattr(estimator, "feature_names_in_", None)
-        if not len(kept) <= n_columns < estimator.n_features_in_:
+        kept, n_columns = self.kept(), X.shape[1]
+        names = getattr(self.estimator, "feature_names_in_", None)
+        if not len(kept) <= n_columns < self.estimator.n_features_in_:
             return None
         if names is None or not hasattr(X, "columns"):
             return list(range(n_columns)) if n_columns == len(kept) else None
@@ -269,7 +260,7 @@ def groups_of(
     passed, strata = split_strata(passed)
     if passed is None:
         options["name"] = "sensitive_columns"
-        passed = SensitiveColumns.of(estimator).groups(estimator, X)
+        passed = SensitiveColumns(estimator).groups(X)
         check_same_rows(X=X, sensitive_columns=passed)
     if passed is None and strata is None:
         return None

@@ -99,8 +99,8 @@ class TrainingData:
             raise ValueError("these training data were not made by an estimator's fit.")
         of_X, of_y, of_groups = names
         inputs.check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
-        columns = SensitiveColumns.of(self.estimator)
-        features = columns.features(self.estimator, X, reset=False, name=of_X)
+        columns = SensitiveColumns(self.estimator)
+        features = columns.features(X, reset=False, name=of_X)
         labels = np.zeros(features.shape[0])
         titles = () if self.groups is None else self.groups.column_names
         options: Any = {"name": of_groups, "rows": of_X, "probable": True}
@@ -204,7 +204,7 @@ class TrainingData:
             raise ValueError(
                 f"{type(estimator).__name__} requires y to be passed, but the target y is None."
             )
-        columns, to_square = SensitiveColumns.of(estimator), features is None
+        columns, to_square = SensitiveColumns(estimator), features is None
         columns.check_only_source(sensitive_features)
         inputs.check_same_rows(
             X=X,
@@ -214,7 +214,7 @@ class TrainingData:
             query=query,
         )
         if features is None:
-            features = columns.features(estimator, X, reset=True)
+            features = columns.features(X, reset=True)
         n_rows = features.shape[0]
         narrow = narrow and n_rows >= MANY_ROWS and isinstance(features, np.ndarray)
         weight = inputs.check_weight("sample_weight", sample_weight, n_rows, narrow=narrow)
@@ -226,7 +226,7 @@ class TrainingData:
         )
         queries = None if query is None else Queries.encode(query, n_rows)
         if to_square and feature_kind(estimator).squared:
-            names = seen_columns(estimator)[columns.kept(estimator)]
+            names = seen_columns(estimator)[columns.kept()]
             inputs.check_squares(features, weight.sum(), names)
         convention, made_by = ScoreConvention.of_classes(classes), {"estimator": estimator}
         rows = cls(features, labels, classes, groups, weight, queries, **made_by, passed=X)

@@ -64,7 +64,7 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
     def _scores(self, X: MatrixLike) -> Array:
         """Return the scores that users see, of rows with the columns seen in `fit`."""
         check_is_fitted(self)
-        return self._raw_scores(SensitiveColumns.of(self).features(self, X, reset=False))
+        return self._raw_scores(SensitiveColumns(self).features(X, reset=False))
 
     @abstractmethod
     def _raw_scores(self, features: Any) -> Array:

@@ -81,7 +81,7 @@ class TreeScores(FairEstimator):
         self.is_categorical_ = tree_parameters.categorical_mask(
             trees.categorical_features, names.tolist(), is_category
         )
-        kept = SensitiveColumns.of(self).kept(self)
+        kept = SensitiveColumns(self).kept()
         tree_parameters.check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
         return data
 
@@ -123,7 +123,7 @@ class TreeScores(FairEstimator):
             values = convention.sign * (w + convention.threshold * offset)
         booster = trees.with_values(values)
         importances = np.zeros(len(self.is_categorical_), dtype=int)
-        importances[SensitiveColumns.of(self).kept(self)] = booster.feature_importance()
+        importances[SensitiveColumns(self).kept()] = booster.feature_importance()
         return {
             "booster_": booster,
             "n_estimators_": trees.n_trees,

@@ -48,7 +48,7 @@ _COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
 def linear_scores(estimator: Any, features: Features) -> Array:
     """Return the scores of rows with the features that a fitted linear model uses."""
     coef, intercept = coefficients(estimator), getattr(estimator, "intercept_", None)
-    coef = np.atleast_2d(coef)[:, SensitiveColumns.of(estimator).kept(estimator)]
+    coef = np.atleast_2d(coef)[:, SensitiveColumns(estimator).kept()]
     model = LinearModel(features, n_outputs=len(coef), fit_intercept=intercept is not None)
     return finite_scores(model, np.append(coef, [] if intercept is None else intercept))
 
@@ -220,7 +220,7 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
             )
         kept = np.arange(self.n_features_in_)
         if sensitive == "leave_out":
-            kept = SensitiveColumns.of(self).kept(self)
+            kept = SensitiveColumns(self).kept()
         plain.classes_ = self.classes_.copy()
         plain.coef_ = np.ascontiguousarray(coefficients(self)[:, kept])
         plain.intercept_ = np.array(self.intercept_, dtype=plain.coef_.dtype)
@@ -235,7 +235,7 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
 
 def with_feature_map(estimator: Any, data: TrainingData) -> TrainingData:
     """Return the data with how the model's features come from X and the groups."""
-    kept, n_features = SensitiveColumns.of(estimator).kept(estimator), estimator.n_features_in_
+    kept, n_features = SensitiveColumns(estimator).kept(), estimator.n_features_in_
     groups = data.groups if estimator.group_interactions else None
     names = np.empty(0) if groups is None else groups.sensitive.names
     return replace(data, feature_map=FeatureMap(kept, n_features, names))

@@ -299,7 +299,7 @@ class FairThresholds(
             groups = with_strata(sensitive_features, control_features)
             data = TrainingData.check(self, X, y, groups, sample_weight, features=positions)
             if sensitive_features is None and not threshold_fit.has_own_columns(self.estimator):
-                passed["sensitive_features"] = SensitiveColumns.of(self).groups(self, X)
+                passed["sensitive_features"] = SensitiveColumns(self).groups(X)
             params = threshold_fit.routed_params(self, fit_params, **passed)
             tasks = execution.FitTasks(self, (X, y, sample_weight))
             fit = threshold_fit.ThresholdFit(self, seen, column_or_1d(y), data, params, tasks)

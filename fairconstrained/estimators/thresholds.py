@@ -281,22 +281,22 @@ class ThresholdPredictions(BaseEstimator):
 
         Without rows or features there is a ValueError.
         """
-        columns = SensitiveColumns.of(self)
-        (X,) = indexable(columns.table(self, X))
+        columns = SensitiveColumns(self)
+        (X,) = indexable(columns.table(X))
         if reset and _num_samples(X) == 0:
             raise ValueError(
                 "X has no rows: found 0 samples, and at least one of each class is needed."
             )
         if reset or columns.columns is not None:  # else the classifier compares X
             validate_data(self, X, reset=reset, skip_check_array=True)
-        kept = None if columns.sees_all else columns.kept(self)
+        kept = None if columns.sees_all else columns.kept()
         return X if kept is None else _safe_indexing(X, kept, axis=1)
 
     def _thresholds_of(self, X: Any, sensitive_features: Any) -> Any:
         """Return the threshold of every row, or the one of all rows."""
         if not self.per_group:
             return self.threshold_
-        SensitiveColumns.of(self).check_only_source(sensitive_features)
+        SensitiveColumns(self).check_only_source(sensitive_features)
         values, _ = split_strata(sensitive_features)
         check_same_rows(X=X, sensitive_features=values)
         groups = groups_of(self, X, values, _num_samples(X), names_in_fit(self))

@@ -128,7 +128,7 @@ def import_lightgbm() -> ModuleType:
 def for_lightgbm(estimator: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return LightGBM's parameters for an estimator, and what its data sets say of the columns."""
     trees, seen = estimator._trees, seen_columns(estimator)
-    kept, categorical = SensitiveColumns.of(estimator).kept(estimator), estimator.is_categorical_
+    kept, categorical = SensitiveColumns(estimator).kept(), estimator.is_categorical_
     parameters = {
         "deterministic": True,
         "verbosity": -1,
@@ -156,7 +156,7 @@ def plain_categories(estimator: Any) -> list[list[Any]]:
     It can write numbers and strings. A booster without categories raises an error for columns of
     pandas' category dtype; it does not take the codes of another table for those of `fit`.
     """
-    seen = seen_columns(estimator)[SensitiveColumns.of(estimator).kept(estimator)].tolist()
+    seen = seen_columns(estimator)[SensitiveColumns(estimator).kept()].tolist()
     categories = [listed for name, listed in estimator.categories_.items() if name in seen]
     plain = all(isinstance(category, str | int | float) for category in chain(*categories))
     return categories if plain else []

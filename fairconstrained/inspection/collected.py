@@ -137,13 +137,13 @@ def groups_of(
     last, name = final_estimator(estimator), "sensitive_features"
     values, strata = attributes.split_strata(sensitive_features)
     if values is None:
-        name, columns = "sensitive_columns", SensitiveColumns.of(last)
+        name, columns = "sensitive_columns", SensitiveColumns(last)
         if columns.columns is None:
             raise ValueError(
                 "No groups are known: pass sensitive_features. It may be omitted only for a "
                 "classifier of this library that has sensitive_columns."
             )
-        values = columns.groups(last, last_step(estimator, X)[1])
+        values = columns.groups(last_step(estimator, X)[1])
     names = attributes.names_in_fit(last)
     if set(names) == set(attributes.names_of_columns(values)):  # else these are other attributes
         values = attributes.in_order(values, names, name)

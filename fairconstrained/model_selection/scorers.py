@@ -223,12 +223,13 @@ class FairnessScorer:
                 "groups are given twice: by sensitive_features and by the scorer's "
                 "sensitive_columns. Give one of them."
             )
-        columns = SensitiveColumns(self.sensitive_columns, use_sensitive=True)
-        X = columns.table(None, X)
-        shape = SimpleNamespace(n_features_in_=X.shape[1])
+        shape = SimpleNamespace(sensitive_columns=self.sensitive_columns)
+        columns = SensitiveColumns(shape)
+        X = columns.table(X)
+        shape.n_features_in_ = X.shape[1]
         if hasattr(X, "columns"):
             shape.feature_names_in_ = np.asarray(X.columns, dtype=object)
-        groups = columns.groups(shape, X)
+        groups = columns.groups(X)
         if isinstance(groups, pd.DataFrame):  # fairlearn takes no other names than strings
             groups = groups.rename(columns=str)
         if getattr(groups, "ndim", 1) == 1 or groups.shape[1] > 1:

@@ -315,9 +315,9 @@ def hidden_columns(models: Sequence[Any]) -> set[str]:
     hidden = []
     for model in models:
         last: Any = final_estimator(model)
-        columns = SensitiveColumns.of(last)
+        columns = SensitiveColumns(last)
         names = getattr(last, "feature_names_in_", None)
-        known = not columns.use_sensitive and (model is last or names is not None)
-        positions = columns.positions(last) if known else []
+        known = not columns.sees_all and (model is last or names is not None)
+        positions = columns.positions() if known else []
         hidden.append({f"column {k}" if names is None else str(names[k]) for k in positions})
     return set.intersection(*hidden)

@@ -32,21 +32,21 @@ TABLES = {
 def reader_of(X, **options):
     estimator = FairLogisticClassifier(**options)
     validate_data(estimator, X, reset=True, skip_check_array=True)
-    columns = SensitiveColumns.of(estimator)
-    return estimator, columns, Reader(estimator, columns)
+    columns = SensitiveColumns(estimator)
+    return columns, Reader(columns)
 
 
 @pytest.mark.parametrize("hidden", [False, True])
 @pytest.mark.parametrize("X", TABLES.values(), ids=list(TABLES))
 def test_features_and_groups_are_those_of_the_estimator(X, hidden):
     options = {"sensitive_columns": [1], "use_sensitive": False} if hidden else {}
-    estimator, columns, reader = reader_of(X, **options)
-    wanted = columns.features(estimator, columns.table(estimator, X), reset=False)
+    columns, reader = reader_of(X, **options)
+    wanted = columns.features(columns.table(X), reset=False)
     found = reader.features(X, 3.0)
     assert found.dtype == wanted.dtype
     dense = [one.toarray() if scipy.sparse.issparse(one) else one for one in (found, wanted)]
     assert_array_equal(*dense)
-    groups, expected = reader.groups(X), columns.groups(estimator, X)
+    groups, expected = reader.groups(X), columns.groups(X)
     assert (groups is None) == (expected is None) == (not hidden)
     if hidden:
         dense = [one.toarray() if scipy.sparse.issparse(one) else one for one in (groups, expected)]
@@ -66,7 +66,7 @@ WRONG_ROWS = [
 
 @pytest.mark.parametrize(("wrong", "message"), WRONG_ROWS)
 def test_errors_are_those_of_rows_in_memory(wrong, message):
-    _, _, reader = reader_of(FRAME)
+    _, reader = reader_of(FRAME)
     with pytest.raises(ValueError, match=message):
         reader.features(wrong, 3.0)
 
