@@ -78,16 +78,13 @@ class Fit:
         the model without constraints selects it.
         """
 
-        def free(under: Sequence[Constraint]) -> "Fit":
-            return cls.free(
-                estimator, data, estimator._free_problem(data, under, split, path), split
-            )
-
         if isinstance(estimator.threshold, SelectionRate):
-            step = free(()).unconstrained.cut
+            problem = estimator._free_problem(data, (), split, path)
+            step = cls.free(estimator, data, problem, split).unconstrained.cut
             data = data.moved(step)
             split = None if split is None else (split[0].moved(step), split[1].moved(step))
-        fit = free(constraints).constrained(constraints)
+        problem = estimator._free_problem(data, constraints, split, path)
+        fit = cls.free(estimator, data, problem, split).constrained(constraints)
         tested = estimator.bound and estimator.confidence is None and fit._groups is not None
         return replace(fit, half=cache(partial(fit._half, path)) if tested else None)
 
