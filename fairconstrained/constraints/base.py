@@ -32,6 +32,16 @@ in shards, bins of a histogram stand for them.
 WeightedScores = Callable[[], tuple[Array, TrainingData]]
 
 
+def measured_from(term: Any, threshold: float) -> Any:
+    """Return a term for scores that are measured from a threshold.
+
+    Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of
+    the scores themselves.
+    """
+    of_losses = isinstance(term, CellMeans) and term.signs is not None
+    return replace(term, shift=threshold) if of_losses else term
+
+
 class Constraint(FieldParameters):
     """A fairness constraint: a criterion with its tolerance. Base class of all constraints.
 
@@ -208,7 +218,8 @@ class Constraint(FieldParameters):
             takes ``model.on(other_rows)`` instead.
         """
         assert data.groups is not None, "estimators ask for groups if the constraint needs them"
-        return CompositeFunction(model, self.bind(data.y, data.groups, data.sample_weight))
+        term = self.bind(data.y, data.groups, data.sample_weight)
+        return CompositeFunction(model, measured_from(term, data.convention.threshold))
 
     def parts(
         self,

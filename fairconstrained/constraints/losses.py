@@ -1,7 +1,6 @@
 """Constraints on the mean loss of groups, which may overlap."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 from numbers import Integral
@@ -21,16 +20,6 @@ from fairconstrained.utils.arrays import Array, ArrayLike
 
 # What decisions show of a loss is whether they are wrong.
 _LOSS_MEANS = partial(CellMeans, decided=True)
-
-
-def measured_from(term: Any, threshold: float) -> Any:
-    """Return a term for scores that are measured from a threshold.
-
-    Terms of decisions compare such scores with 0 and are unchanged. Mean losses are functions of
-    the scores themselves.
-    """
-    of_losses = isinstance(term, CellMeans) and term.signs is not None
-    return replace(term, shift=threshold) if of_losses else term
 
 
 class _LossConstraint(Constraint, kw_only=True):

@@ -228,11 +228,11 @@ class TrainingData:
         if to_square and feature_kind(estimator).squared:
             names = seen_columns(estimator)[columns.kept()]
             inputs.check_squares(features, weight.sum(), names)
-        convention, made_by = ScoreConvention.of_classes(classes), {"estimator": estimator}
-        rows = cls(features, labels, classes, groups, weight, queries, **made_by, passed=X)
+        made_by: Any = {"estimator": estimator, "passed": X}
+        rows = cls(features, labels, classes, groups, weight, queries, **made_by)
         rows = rows.spread().counted()
         by_class = class_weights(estimator.class_weight, classes, rows.y, rows.sample_weight)
-        return replace(rows, class_weight=by_class, convention=convention)
+        return replace(rows, class_weight=by_class)
 
     def widened(self) -> "TrainingData":
         """Return the rows with labels, codes and weights of full width, see `check`."""

@@ -77,7 +77,6 @@ class Fit:
         without constraints. Where a share of the rows is selected, scores are measured from where
         the model without constraints selects it.
         """
-
         if isinstance(estimator.threshold, SelectionRate):
             problem = estimator._free_problem(data, (), split, path)
             step = cls.free(estimator, data, problem, split).unconstrained.cut
@@ -85,8 +84,10 @@ class Fit:
             split = None if split is None else (split[0].moved(step), split[1].moved(step))
         problem = estimator._free_problem(data, constraints, split, path)
         fit = cls.free(estimator, data, problem, split).constrained(constraints)
-        tested = estimator.bound and estimator.confidence is None and fit._groups is not None
-        return replace(fit, half=cache(partial(fit._half, path)) if tested else None)
+        tests = estimator.enforce == "decision" and estimator.bound
+        if not tests or estimator.confidence is not None or fit._groups is None:
+            return fit
+        return replace(fit, half=cache(partial(fit._half, path)))
 
     @classmethod
     def free(

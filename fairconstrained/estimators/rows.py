@@ -10,7 +10,6 @@ import numpy as np
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import FreeScores
-from fairconstrained.constraints.losses import measured_from
 from fairconstrained.data.groups import advice_on_groups, check_shared
 from fairconstrained.data.inputs import check_three
 from fairconstrained.data.labels import given_queries
@@ -146,9 +145,7 @@ def bound_parts(
         if data.several_classes:
             parts += _class_parts(constraint, model, data, unconstrained, terms)
         else:
-            for part in constraint.parts(model, data, unconstrained, terms):
-                term = measured_from(part.term, data.convention.threshold)
-                parts.append(replace(part, term=term))
+            parts += constraint.parts(model, data, unconstrained, terms)
     placed, start = [], model.n_parameters
     for part in parts:
         end = start + part.term.n_auxiliary
@@ -335,8 +332,8 @@ def check_rows(
         given_queries(estimator, passed[-1], "fit")
     check_options(estimator)
     narrow = not path and constraint_data is None and estimator._reads_by_atom()
-    data = TrainingData.check(estimator, *passed, narrow=narrow).by_size()
-    data = replace(data, convention=score_convention(estimator, data))
+    data = TrainingData.check(estimator, *passed, narrow=narrow)
+    data = replace(data.by_size(), convention=score_convention(estimator, data.classes))
     if constraint_data is not None:
         data = replace(data, constraint_data=(*check_three(constraint_data), None))
     others = data.validation_rows(*validation) if validation else None

@@ -1,6 +1,5 @@
 """Where decisions are cut, and what a classifier with thresholds predicts."""
 
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -91,15 +90,15 @@ def is_probability(estimator: Any) -> bool:
     return resolve_objective("loss", estimator.loss).gives_log_odds
 
 
-def score_convention(estimator: Any, data: TrainingData) -> ScoreConvention:
-    """Return how the scores of a fit are related to those that users see.
+def score_convention(estimator: Any, classes: Array) -> ScoreConvention:
+    """Return how the scores of a fit to classes are related to those that users see.
 
     The threshold is the estimator's, which is checked. Rankers show the scores of the favourable
     label, and have no threshold.
     """
     if not isinstance(estimator, ClassifierMixin):
         return ScoreConvention()
-    return replace(data.convention, threshold=score_threshold(estimator))
+    return ScoreConvention.of_classes(classes, score_threshold(estimator))
 
 
 def score_threshold(estimator: Any) -> float:

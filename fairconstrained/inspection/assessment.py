@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from fairconstrained.constraints import CONSTRAINTS, Constraint, resolve_constraints
-from fairconstrained.constraints.losses import measured_from
+from fairconstrained.constraints.base import measured_from
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.exceptions import VacuousConstraintWarning

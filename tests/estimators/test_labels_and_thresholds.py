@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 import fairconstrained as fc
-from fairconstrained.constraints.losses import measured_from
+from fairconstrained.constraints.base import measured_from
 
 GIVEN = {"bounded_group_loss": fc.BoundedGroupLoss(0.62)}
 X, Y, GROUPS = fc.make_biased_classification(500, 4, gap=0.3, random_state=0)
