@@ -1,5 +1,6 @@
 """Estimators whose rows are in dask collections."""
 
+from dataclasses import fields
 from functools import partial
 from typing import Any, ClassVar
 
@@ -17,7 +18,6 @@ from fairconstrained.estimators import DOCUMENTATION, logistic
 from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.linear import with_feature_map
 from fairconstrained.estimators.rows import check_group_sizes, check_options, constraints_of
-from fairconstrained.utils.meta_estimators import library_parameters
 
 MOST_COLLECTED = 20_000  # rows: so few are copied to this process, where fits are exact and quick
 
@@ -149,7 +149,7 @@ class DaskLinearClassifier:
 
         Workers get it in place of this one, whose class may be one of the user's.
         """
-        local = self.local(**library_parameters(self))
+        local = self.local(**{each.name: getattr(self, each.name) for each in fields(self.local)})
         fitted = {name: value for name, value in vars(self).items() if name.endswith("_")}
         vars(local).update(fitted)
         return local

@@ -1,7 +1,7 @@
 """The tables and the sentences of a report."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,9 @@ from fairconstrained.metrics.rates import REPORTED_RATES, Predictions
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting.forms import level_of, line, render, sentence
 from fairconstrained.utils.arrays import at_most
-from fairconstrained.utils.meta_estimators import final_estimator, library_class, library_parameters
+from fairconstrained.utils.meta_estimators import final_estimator
 
-_SHOWN_WITH_CONSTRAINTS = ("constraint", "kappa", "surrogate")
+_SHOWN_WITH_CONSTRAINTS = {"constraint", "kappa", "surrogate"}
 _LONGEST = 10  # more entries of an array are shortened
 _CONSTRAINT_COLUMNS = ["tolerance", "scores", "decisions", "low", "high", "worst", "verdict"]
 
@@ -118,12 +118,11 @@ def model_table(evidence: Evidence, name: str) -> pd.DataFrame:
         with np.printoptions(threshold=_LONGEST):
             constraints = [line(repr(constraint)) for _, constraint in constraints_of(last)]
     if hasattr(last, "result_"):
-        defaults = library_class(last)().get_params(deep=False)
         parameters = {
-            parameter: value
-            for parameter, value in library_parameters(last).items()
-            if parameter not in _SHOWN_WITH_CONSTRAINTS
-            and (parameter == "enforce" or repr(value) != repr(defaults[parameter]))
+            name: value
+            for name in sorted({each.name for each in fields(last)} - _SHOWN_WITH_CONSTRAINTS)
+            if repr(value := getattr(last, name)) != repr(getattr(type(last), name))
+            or name == "enforce"
         }
     text = render("model.j2", last=last, constraints=constraints, parameters=parameters)
     rows = dict(row.split("\t") for row in text.splitlines() if row)

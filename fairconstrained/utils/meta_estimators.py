@@ -107,18 +107,6 @@ def favourable_label(model: Any, classes: Sequence[Any]) -> Any:
     return getattr(final_estimator(model), "pos_label_", classes[1])
 
 
-def library_class(estimator: object) -> type[Any]:
-    """Return the class of this library that an object's class is or extends, else its class."""
-    kinds = type(estimator).__mro__
-    library = __name__.partition(".")[0]
-    return next((kind for kind in kinds if kind.__module__.startswith(f"{library}.")), kinds[0])
-
-
-def library_parameters(estimator: Any) -> dict[str, Any]:
-    """Return the parameters of the library's class, whichever of them a subclass names."""
-    return {name: getattr(estimator, name) for name in library_class(estimator)._get_param_names()}
-
-
 def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:
     """Return the origin of models or of a report, as text by name.
 
