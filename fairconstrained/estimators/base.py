@@ -97,9 +97,7 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
 
     def _train(self, problem: Problem, fit: Any = None, **options: Any) -> solving.Solved:
         """Return the solution of a problem of a fit, and the evaluation there, see `best_of`."""
-        solver = self._solver(problem)
-        solver.check(problem)
-        sampled = None
+        solver, sampled = self._solver(problem), None
         if options.get("warm") is None:
             sampled = solving.sampled_start(solver, problem, self)
         if sampled is None:
@@ -120,6 +118,7 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
     ) -> solving.Solved:
         """Return the solution, see `_train`; callbacks receive all measured iterates."""
         progress = execution.Progress(self, passed, attributes)
+        watched = self.verbose or progress.callbacks
         if variables is not None:
             w, last = problem.start() if first is None else np.array(first.w), self.result_
             if last.w.size == problem.n_variables:
@@ -127,7 +126,7 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
             w[: len(variables)] = variables
             same = len(last.multipliers) == problem.n_constraints
             first = Start(w, last.multipliers if same else None)
-        result, at = self._train(problem, fit, warm=first, callback=progress)
+        result, at = self._train(problem, fit, warm=first, callback=progress if watched else None)
         progress.close(lambda: attributes(result.w))
         return result, at
 

@@ -235,9 +235,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         """
         parts = None if problem.in_epigraph_form else fit.split_problems
         trained, others = (problem, None) if parts is None else parts
-        solver = self._solver(trained)
-        solver.check(trained)
-        choice = None
+        solver, choice = self._solver(trained), None
         if others is not None:
             choice = training.BestOnValidation(
                 trained, others.uncounted(), solver.tol, self.n_iter_no_change, callback
