@@ -51,9 +51,8 @@ def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
     A. Gelman, "Scaling regression inputs by dividing by two standard deviations", Statistics in
     Medicine 27 (2008).
     """
-    total = sample_weight.sum()
     moments = Moments.of(X, sample_weight)
-    return moments.scale(lambda values: other_shares(X, sample_weight, values) / total)
+    return moments.scale(lambda values: other_shares(X, sample_weight, values) / moments.weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,10 +72,41 @@ class Moments:
 
     @classmethod
     def of(cls, X: Features, sample_weight: Array) -> "Moments":
-        """Return the moments of rows, of which there is at least one."""
-        weight, values = float(sample_weight.sum()), frequent_values(X, sample_weight)
-        mean, variance, low, high = feature_moments(X, sample_weight)
-        return cls(weight, mean, weight * variance, low, high, values)
+        """Return the moments of rows, of which there is at least one.
+
+        Dense rows are read once, block by block. Squares are summed about the mean of the first
+        block, which costs no more than a few digits whatever the order of the rows.
+        """
+        total, n, values = float(sample_weight.sum()), X.shape[1], frequent_values(X, sample_weight)
+        if not isinstance(X, np.ndarray):
+            from sklearn.utils.sparsefuncs import (
+                mean_variance_axis,
+            )  # workers with dense rows lack it
+
+            weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
+            mean, variance = mean_variance_axis(X, axis=0, weights=weights)
+            squares = total * np.maximum(variance, 0.0).astype(float)  # < 0 by rounding
+            return cls(total, mean.astype(float), squares, *column_range(X), values)
+        size = min(max(1, _BLOCK // max(1, n)), X.shape[0])
+        center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
+        low, high = np.full(n, np.inf), np.full(n, -np.inf)
+        buffer = np.empty((n, size))  # column by column: operations on long rows are vectorised
+        for start in range(0, X.shape[0], size):
+            features = X[start : start + size]
+            weight = sample_weight[start : start + size] / total
+            block = buffer[:, : len(features)]
+            np.copyto(block, features.T)
+            np.minimum(low, block.min(axis=1), out=low)
+            np.maximum(high, block.max(axis=1), out=high)
+            if start == 0:
+                center = block @ weight / weight.sum()
+            block -= center[:, None]
+            shift += block @ weight
+            block *= block
+            squares += block @ weight
+        variance = np.maximum(squares - shift**2, 0.0)
+        ends = low.astype(X.dtype), high.astype(X.dtype)
+        return cls(total, center + shift, total * variance, *ends, values)
 
     def times(self, factor: float) -> "Moments":
         """Return the moments of the same rows with weights that are larger by a factor."""
@@ -158,38 +188,3 @@ def other_shares(X: Features, weight: Array, values: Array) -> Array:
     zeros = weight.sum() - np.bincount(X.indices, stored, X.shape[1])
     other = [np.bincount(X.indices, stored * (X.data != v[X.indices]), X.shape[1]) for v in values]
     return np.asarray(other + np.where(values == 0.0, 0.0, zeros))
-
-
-def feature_moments(X: Features, sample_weight: Array) -> tuple[Array, Array, Array, Array]:
-    """Return the weighted mean and variance of every column, and its minimum and maximum.
-
-    Dense rows are read once, block by block. Squares are summed about the mean of the first block,
-    which costs no more than a few digits whatever the order of the rows.
-    """
-    if not isinstance(X, np.ndarray):
-        from sklearn.utils.sparsefuncs import mean_variance_axis  # workers with dense rows lack it
-
-        weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
-        mean, variance = mean_variance_axis(X, axis=0, weights=weights)
-        # variances may be < 0 by rounding
-        return mean.astype(float), np.maximum(variance, 0.0).astype(float), *column_range(X)
-    total, n = sample_weight.sum(), X.shape[1]
-    size = min(max(1, _BLOCK // max(1, n)), X.shape[0])
-    center, shift, squares = np.zeros(n), np.zeros(n), np.zeros(n)
-    low, high = np.full(n, np.inf), np.full(n, -np.inf)
-    buffer = np.empty((n, size))  # column by column: operations on long rows are vectorised
-    for start in range(0, X.shape[0], size):
-        features = X[start : start + size]
-        weight = sample_weight[start : start + size] / total
-        block = buffer[:, : len(features)]
-        np.copyto(block, features.T)
-        np.minimum(low, block.min(axis=1), out=low)
-        np.maximum(high, block.max(axis=1), out=high)
-        if start == 0:
-            center = block @ weight / weight.sum()
-        block -= center[:, None]
-        shift += block @ weight
-        block *= block
-        squares += block @ weight
-    variance = np.maximum(squares - shift**2, 0.0)
-    return center + shift, variance, low.astype(X.dtype), high.astype(X.dtype)
