@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -170,11 +169,9 @@ class Fit:
             np.nan if constraint.tolerance_slope is None else constraint.tolerance_slope
             for constraint in resolve_constraints(self.estimator.constraint)
         ]
-        parts, slopes = iter(self.problem.constraints), [np.zeros(0)]
-        for slope, constraint in zip(declared, self.constraints, strict=True):
-            of_groupings = islice(parts, len(constraint.groupings(self.data.asked)))
-            slopes.append(np.full(sum(part.n_outputs for part in of_groupings), slope))
-        return np.concatenate(slopes)
+        parts = self.problem.constraints
+        slopes = [np.full(part.n_outputs, declared[part.source]) for part in parts]
+        return np.concatenate([np.zeros(0), *slopes])
 
     def problem_on(self, data: TrainingData, penalty: Penalty | None = None) -> Problem:
         """Return mean loss, with a penalty or none, and constraints on other rows, as trained."""
@@ -349,9 +346,7 @@ class Fit:
             **measures(problem, solution, like),
             "decision_search_": solution.search,
             "certificate_": solution.certificate,
-            "constraint_choices_": rows.choices(
-                self.constraints, self.problem.constraints, self.data.asked
-            ),
+            "constraint_choices_": rows.choices(self.problem.constraints),
         }
         if self.data.several_classes:
             attributes["multipliers_"] = self._in_order_of_classes(solution.result.multipliers)

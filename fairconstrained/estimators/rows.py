@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from itertools import islice
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -138,20 +139,19 @@ def bound_parts(
     With `like`, the same constraints on the training rows, what they chose there is kept, for
     instance the minority.
     """
-    parts: list[CompositeFunction] = []
-    for constraint in constraints:
-        end = len(parts) + len(constraint.groupings(data))
-        terms = None if like is None else [part.term for part in like[len(parts) : end]]
+    parts, start = [], model.n_parameters
+    for k, constraint in enumerate(constraints):
+        terms = None if like is None else [part.term for part in like if part.source == k]
         if data.several_classes:
-            parts += _class_parts(constraint, model, data, unconstrained, terms)
+            made = _class_parts(constraint, model, data, unconstrained, terms)
         else:
-            parts += constraint.parts(model, data, unconstrained, terms)
-    placed, start = [], model.n_parameters
-    for part in parts:
-        end = start + part.term.n_auxiliary
-        placed.append(replace(part, auxiliary=slice(start, end)) if end > start else part)
-        start = end
-    return placed
+            made = constraint.parts(model, data, unconstrained, terms)
+        for part in made:
+            end = start + part.term.n_auxiliary
+            place = slice(start, end) if end > start else part.auxiliary
+            parts.append(replace(part, source=k, auxiliary=place))
+            start = end
+    return parts
 
 
 def _class_parts(
@@ -180,18 +180,14 @@ def _class_parts(
     ]
 
 
-def choices(
-    constraints: Sequence[Constraint], bound: Sequence[CompositeFunction], data: TrainingData
-) -> list[dict[str, Any]]:
+def choices(bound: Sequence[CompositeFunction]) -> list[dict[str, Any]]:
     """Return what each constraint chose on the training rows, for measurements on other rows.
 
     It is empty where a constraint chooses nothing, or not the same for all classes and groupings.
     """
-    chosen, parts = [], iter(bound)
-    for constraint in constraints:
-        groupings = islice(parts, len(constraint.groupings(data)))
-        terms = [term for part in groupings for term in class_terms(part.term)]
-        first, *others = (dict(term.chosen) for term in terms)
+    chosen = []
+    for _, parts in groupby(bound, attrgetter("source")):
+        first, *others = (dict(term.chosen) for part in parts for term in class_terms(part.term))
         same = all(np.array_equal(first[k], other.get(k, ())) for other in others for k in first)
         chosen.append(first if same else {})
     return chosen

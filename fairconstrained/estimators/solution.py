@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any, cast
 
 import numpy as np
@@ -181,12 +180,10 @@ def warn_of(result: Result) -> None:
 
 def far_predictions(fit: Any, at: Evaluation) -> Excess:
     """Return the gap of predictions that exceeds its bound on rates most, if it does so by far."""
-    parts = iter(at.decided.gaps)
     pairs: list[tuple[float, float]] = []
-    for constraint in fit.constraints:
-        for gaps, bounds in islice(parts, len(constraint.groupings(fit.data.asked))):
-            if constraint.bounds_rates:
-                pairs += zip(gaps.tolist(), bounds.tolist(), strict=True)
+    for part, gaps in zip(fit.problem.constraints, at.decided.gaps, strict=True):
+        if fit.constraints[part.source].bounds_rates:
+            pairs += zip(*map(np.ndarray.tolist, gaps), strict=True)
     return farthest(pair for pair in pairs if pair[0] > pair[1] + _FAR)
 
 

@@ -290,7 +290,7 @@ class ThresholdFit:
             **bound.attributes,
             "decision_search_": search,
             "certificate_": certificate,
-            "constraint_choices_": choices(self.constraints, problem.constraints, self.choosing),
+            "constraint_choices_": choices(problem.constraints),
         }
         if estimator.per_group and groups is not None:
             attributes["_by_group"] = groups.sensitive.names.tolist(), search.w[:-1]

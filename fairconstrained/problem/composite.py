@@ -57,6 +57,7 @@ class CompositeFunction:
     slope: Array | None = None  # a; None for zeros, (n_variables,)
     # b: what the tolerance is smaller than that of the term, (n_outputs,)
     level: Array | float = 0.0
+    source: int = 0  # which of an estimator's constraints it is a part of
 
     n_outputs = property(attrgetter("term.n_outputs"))
     smooth = every("penalty.smooth", "term.smooth")
