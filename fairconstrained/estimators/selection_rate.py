@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from fairconstrained.decisions.search import LOOSEN
 from fairconstrained.estimators.fit import Fit, moved_variables
-from fairconstrained.estimators.rows import Unconstrained, loss_part
+from fairconstrained.estimators.rows import loss_part
 from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
 from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
@@ -37,9 +37,8 @@ def moved(fit: Fit, by: float) -> Fit:
     made = Fit.free(fit.estimator, data, free, split)
     if "result" in vars(fit.unconstrained):
         result = fit.unconstrained.result
-        same = replace(result, w=moved_variables(fit.unconstrained.problem, result.w, by))
-        selects = made.unconstrained.selects
-        made = replace(made, unconstrained=Unconstrained(free, lambda *_: same, selects))
+        w = moved_variables(fit.unconstrained.problem, result.w, by)
+        made.unconstrained.result = replace(result, w=w)
     with without_vacuous_warnings():
         return replace(made.constrained(fit.constraints), held_out=fit.held_out)
 

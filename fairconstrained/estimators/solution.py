@@ -72,11 +72,6 @@ class Bound:
         met = violation <= tol
         return cls(violation, met, "bound met" if met else _not_met(violation, gaps))
 
-    @property
-    def attributes(self) -> dict[str, Any]:
-        """The fitted attributes."""
-        return {"bound_violation_": self.violation, "bound_met_": self.met}
-
 
 def _not_met(violation: float, gaps: Gaps) -> str:
     """Return a sentence with the gap that exceeds its bound most, in digits that show it."""
@@ -118,7 +113,8 @@ def measures(problem: Problem, solution: Solution, like: Evaluation | None) -> d
         "gap_": at.gap,
         "decision_gap_": at.decided.gap,
         **solution.optimality.attributes,
-        **bound.attributes,
+        "bound_violation_": bound.violation,
+        "bound_met_": bound.met,
         # without the solver's state, which may be large
         "result_": replace(
             result, state=None, bound=bound.text, optimality=solution.optimality.text

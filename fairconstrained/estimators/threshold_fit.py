@@ -287,7 +287,8 @@ class ThresholdFit:
             "response_method_": self.method,
             "threshold_": float(search.w[-1]),  # of rows without a group
             "decision_gap_": at.decided.gap,
-            **bound.attributes,
+            "bound_violation_": bound.violation,
+            "bound_met_": bound.met,
             "decision_search_": search,
             "certificate_": certificate,
             "constraint_choices_": choices(problem.constraints),
