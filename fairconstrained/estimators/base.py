@@ -14,18 +14,20 @@ from fairconstrained.bounds import OptimalityGap
 from fairconstrained.constraints import ConstraintLike
 from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.groups import COMBINE, GROUPS_MISSING
-from fairconstrained.data.labels import ScoreConvention
+from fairconstrained.data.inputs import check_three
+from fairconstrained.data.labels import ScoreConvention, given_queries
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns, feature_kind
 from fairconstrained.data.validation import Split, TrainingData
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
-from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, solving
+from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, rows, solving
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.rows import check_rows, warn_of_unused_kappa
 from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, moved, settled
 from fairconstrained.estimators.solution import warn_of_fit
+from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
+from fairconstrained.shards.model import rows_by_atom
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.registry import without_kinks
@@ -181,11 +183,30 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
         groups = with_strata(sensitive_features, control_features)
-        rows = X, y, groups, sample_weight, query
-        data, constraints, split, held_out = check_rows(
-            self, rows, validation, constraint_data, path=path
-        )
-        fit = Fit.bind(self, data, constraints, split, path=path)
+        if self.needs_queries:
+            given_queries(self, query, "fit")
+        rows.check_options(self)
+        narrow = not path and constraint_data is None and self._reads_by_atom()
+        data = TrainingData.check(self, X, y, groups, sample_weight, query, narrow=narrow)
+        data = replace(data.by_size(), convention=score_convention(self, data.classes))
+        if constraint_data is not None:
+            data = replace(data, constraint_data=(*check_three(constraint_data), None))
+        others = data.validation_rows(*validation) if validation else None
+        if others is not None and not self._stops_early:
+            raise ValueError(
+                "X_val: validation rows choose when training stops: use early_stopping=True, "
+                "for rankers that of BoostedScores."
+            )
+        constraints = rows.constraints_of(self, data)
+        if data.several_classes:
+            rows.check_several_classes(self, constraints)
+        rows.check_group_sizes(constraints, data.asked)
+        data = self._prepared(data)
+        if data.narrow:  # one row per atom, where an evaluation is one read of many rows
+            averages = all(constraint.averages_atoms for constraint in constraints)
+            data = (rows_by_atom(data) if averages else None) or data.widened()
+        data, held_out = rows.without_held_out(self, data, constraints)
+        fit = Fit.bind(self, data, constraints, self._split(data, others), path=path)
         return fit if held_out is None else fit.tested(held_out)
 
     @execution.with_callbacks
@@ -306,18 +327,18 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
         """Return the search on decisions, which varies all variables, from a solution on scores."""
         return fit.searched(fit.decision_task(result), fit.held_out)
 
-    def _fit(self, *rows: Any, **others: Any) -> Self:
+    def _fit(self, *passed: Any, **others: Any) -> Self:
         """Check the rows, bind the problem, solve it and store the solution; arguments of `bind`.
 
         Every estimator is fitted so. Subclasses say what the model is (`_prepared`,
         `_free_problem`, `_fitted`) and how it is trained (`_default_solver`, `_train`, `_decided`).
         """
-        with execution.all_or_nothing(self), execution.limited_threads(rows[0]):
-            warn_of_unused_kappa(self)
-            fit, problem, first, passes = settled(self.bind(*rows, **others))
+        with execution.all_or_nothing(self), execution.limited_threads(passed[0]):
+            rows.warn_of_unused_kappa(self)
+            fit, problem, first, passes = settled(self.bind(*passed, **others))
             variables = self._variables(fit) if self.warm_start else None
             options: dict[str, Any] = {"variables": variables, "first": first, "fit": fit}
-            result, at = self._minimize(problem, rows[:3], fit.attributes, **options)
+            result, at = self._minimize(problem, passed[:3], fit.attributes, **options)
             fit, result, at = cut_exactly(fit, result, at, passes)
             solution = fit.enforced(result, limits_of(fit))
             if self.bound:

@@ -1,4 +1,4 @@
-"""The rows of a fit, checked with the parameters and divided, and constraints bound to them."""
+"""What a fit asks of parameters and rows, the rows held out, and constraints bound to rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,20 +12,16 @@ import numpy as np
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import FreeScores
 from fairconstrained.data.groups import advice_on_groups, check_shared
-from fairconstrained.data.inputs import check_three
-from fairconstrained.data.labels import given_queries
-from fairconstrained.data.validation import Split, TrainingData
+from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import hold_out
 from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.solving import minimize_by_default
-from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.exceptions import InputWarning, first_of, warn
 from fairconstrained.functions.losses import Logistic
 from fairconstrained.models import Model
 from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import L2, Penalty
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
-from fairconstrained.shards.model import rows_by_atom
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term
@@ -309,45 +305,6 @@ def check_group_sizes(
 def penalty_of(alpha: float | Penalty) -> Penalty:
     """Return the L2 penalty of strength `alpha`, or `alpha` itself if it is a penalty."""
     return alpha if isinstance(alpha, Penalty) else L2(float(alpha))
-
-
-def check_rows(
-    estimator: Any,
-    passed: tuple[Any, ...],
-    validation: tuple[Any, ...],
-    constraint_data: Any = None,
-    *,
-    path: bool,
-) -> tuple[TrainingData, list[Constraint], Split | None, TrainingData | None]:
-    """Return the rows to train on, the constraints, the rows that stop training, those held out.
-
-    The rows have positive weight and the model's features. It is one row per atom where there are
-    many rows and an evaluation is one read of them.
-    """
-    if estimator.needs_queries:
-        given_queries(estimator, passed[-1], "fit")
-    check_options(estimator)
-    narrow = not path and constraint_data is None and estimator._reads_by_atom()
-    data = TrainingData.check(estimator, *passed, narrow=narrow)
-    data = replace(data.by_size(), convention=score_convention(estimator, data.classes))
-    if constraint_data is not None:
-        data = replace(data, constraint_data=(*check_three(constraint_data), None))
-    others = data.validation_rows(*validation) if validation else None
-    if others is not None and not estimator._stops_early:
-        raise ValueError(
-            "X_val: validation rows choose when training stops: use early_stopping=True, "
-            "for rankers that of BoostedScores."
-        )
-    constraints = constraints_of(estimator, data)
-    if data.several_classes:
-        check_several_classes(estimator, constraints)
-    check_group_sizes(constraints, data.asked)
-    data = estimator._prepared(data)
-    if data.narrow:
-        averages = all(constraint.averages_atoms for constraint in constraints)
-        data = (rows_by_atom(data) if averages else None) or data.widened()
-    data, held_out = without_held_out(estimator, data, constraints)
-    return data, constraints, estimator._split(data, others), held_out
 
 
 def without_held_out(
