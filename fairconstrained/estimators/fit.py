@@ -28,7 +28,6 @@ from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.classes import class_terms
-from fairconstrained.utils.arguments import check_kappa
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import set_fitted
 
@@ -153,7 +152,7 @@ class Fit:
         enters a constraint in another way, all of them are bound anew.
         """
         estimator = copy(self.estimator)
-        estimator.kappa = check_kappa(kappa)
+        estimator.kappa = kappa
         constraints = rows.constraints_of(estimator, self.data)
         shift = (estimator.kappa - self.estimator.kappa) * self.tolerance_slopes
         fit = replace(self, estimator=estimator, constraints=tuple(constraints))

@@ -257,8 +257,7 @@ def warn_of_unused_kappa(estimator: Any) -> None:
     kappa = estimator.kappa
     if kappa is None or kappa == type(estimator).kappa:
         return
-    constraints = resolve_constraints(estimator.constraint)
-    goal = getattr(estimator, "goal", "accuracy")
+    constraints, goal = resolve_constraints(estimator.constraint), estimator.goal
     used = goal == "accuracy" and any(constraint.takes_kappa for constraint in constraints)
     if used or not constraints:
         return
