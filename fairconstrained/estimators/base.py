@@ -22,7 +22,7 @@ from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, rows, solving
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, moved, settled
+from fairconstrained.estimators.selection_rate import cut_exactly, moved, settled
 from fairconstrained.estimators.solution import warn_of_fit
 from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.penalties import Penalty
@@ -340,7 +340,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             options: dict[str, Any] = {"variables": variables, "first": first, "fit": fit}
             result, at = self._minimize(problem, passed[:3], fit.attributes, **options)
             fit, result, at = cut_exactly(fit, result, at, passes)
-            solution = fit.enforced(result, limits_of(fit))
+            solution = fit.enforced(result)
             if self.bound:
                 solution = replace(solution, optimality=fit.optimality(result, at))
             fit.store(self, solution, like=at)

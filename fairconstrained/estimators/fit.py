@@ -226,16 +226,14 @@ class Fit:
         labels = new_rows.SoftLabels(scores, data.y, groups.codes, data.sample_weight)
         return labels.constraints(problem)
 
-    def enforced(
-        self, result: Result, limits: Sequence[Any] = (), stricter: Any = None
-    ) -> Solution:
+    def enforced(self, result: Result, stricter: Any = None) -> Solution:
         """Return the solution, with enforce="decision" a model whose decisions meet the bound.
 
-        `limits` are further constraints that its decisions meet. The model of a search with a
-        smaller tolerance is taken where it is more accurate.
+        The model of a search with a smaller tolerance is taken where it is more accurate.
         """
         if self.estimator.enforce == "score" or not self.problem.n_constraints:
             return Solution(result)
+        limits = self.unconstrained.limits(self.estimator, self.model, self.data)
         problem = self.problem.with_constraints([*self.problem.constraints, *limits])
         multipliers, start = np.zeros(problem.n_constraints), result
         if self._by_default is not self:

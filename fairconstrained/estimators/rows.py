@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.constraints.base import FreeScores
@@ -18,6 +19,7 @@ from fairconstrained.decisions.population import check_testable
 from fairconstrained.estimators.solving import minimize_by_default
 from fairconstrained.exceptions import InputWarning, first_of, warn
 from fairconstrained.functions.losses import Logistic
+from fairconstrained.functions.surrogates import SURROGATES, Surrogate
 from fairconstrained.models import Model
 from fairconstrained.objectives import MeanLoss, resolve_objective
 from fairconstrained.penalties import L2, Penalty
@@ -25,10 +27,13 @@ from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
 from fairconstrained.terms.base import Term
+from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, class_terms, log_odds
-from fairconstrained.utils.arguments import check_kappa, check_unset
+from fairconstrained.utils.arguments import check_kappa, check_unset, resolve
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import check_parameters
+
+_UNUSED = 0.02  # the part of a share of rows that decisions within a bound may leave unused
 
 
 class Unconstrained:
@@ -66,6 +71,26 @@ class Unconstrained:
         """Return the score above which another model selects that share of its rows."""
         assert self.selects is not None
         return at.model_pass(self.problem.objective.model).score_below_share(*self.selects)
+
+    def limits(self, estimator: Any, model: Model, data: TrainingData) -> list[CompositeFunction]:
+        """Return the constraints that decisions within a bound must meet to select the share.
+
+        They may leave two per cent of it unused, or two rows if that is more. Without a share there
+        are none.
+        """
+        if self.selects is None:
+            return []
+        share, weight = self.selects
+        unused = max(_UNUSED * share, 2.0 * float(data.largest_weight / weight.sum()))
+        least = max(share - unused, 0.0)
+        term = CellMeans(
+            sp.csc_array((weight / weight.sum())[None, :]),
+            resolve("surrogate", estimator.surrogate, SURROGATES, Surrogate),
+            combination=np.array([[1.0], [-1.0]]),
+            offset=np.array([share, -least]),
+            names=(f"rate(all) <= {share:g}", f"rate(all) >= {least:g}"),
+        )
+        return [CompositeFunction(model, term)]
 
     def on(self, model: Model) -> FreeScores:
         """Return the scores of the rows of a model with the same parameters."""

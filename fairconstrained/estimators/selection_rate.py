@@ -4,25 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 
 from fairconstrained.decisions.search import LOOSEN
 from fairconstrained.estimators.fit import Fit, moved_variables
 from fairconstrained.estimators.rows import loss_part
 from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
-from fairconstrained.functions.surrogates import SURROGATES, Surrogate
-from fairconstrained.problem import KKT, CompositeFunction, Evaluation, Problem
+from fairconstrained.problem import KKT, Evaluation, Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Iterate, Measured, Start
 from fairconstrained.solvers.result import describe
-from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.arguments import resolve
 
 _SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
 _NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it
 _LONG = 1e-3  # longer steps of the threshold are extrapolated
 _ROOM = 1.1  # the last move of the threshold may change a solution by a part of the tolerance
-_UNUSED = 0.02  # the part of the share that decisions within a bound may leave unused
 
 
 def moved(fit: Fit, by: float) -> Fit:
@@ -144,24 +139,3 @@ def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:
     compared = smooth and result.kkt_residual <= tol
     optimal = kkt.error <= _ROOM * tol if compared else result.converged
     return Status.CONVERGED if optimal else Status.STALLED
-
-
-def limits_of(fit: Fit) -> list[CompositeFunction]:
-    """Return the constraints that decisions within a bound must meet to select the share.
-
-    They may leave two per cent of it unused, or two rows if that is more. Without a share there are
-    none.
-    """
-    if fit.unconstrained.selects is None:
-        return []
-    share, weight = fit.unconstrained.selects
-    unused = max(_UNUSED * share, 2.0 * float(fit.data.largest_weight / weight.sum()))
-    least = max(share - unused, 0.0)
-    term = CellMeans(
-        sp.csc_array((weight / weight.sum())[None, :]),
-        resolve("surrogate", fit.estimator.surrogate, SURROGATES, Surrogate),
-        combination=np.array([[1.0], [-1.0]]),
-        offset=np.array([share, -least]),
-        names=(f"rate(all) <= {share:g}", f"rate(all) >= {least:g}"),
-    )
-    return [CompositeFunction(fit.model, term)]

@@ -16,7 +16,7 @@ from fairconstrained.data.inputs import check_same_rows, check_three
 from fairconstrained.estimators import solution as ending
 from fairconstrained.estimators.base import FairEstimator
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import cut_exactly, limits_of, settled
+from fairconstrained.estimators.selection_rate import cut_exactly, settled
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
@@ -306,7 +306,7 @@ def _decided(points: list[_Point], held_out: Sequence[Any], bound: bool) -> Iter
     stricter = None
     for _, result, fit, *_ in reversed(points):
         assert fit is not None, "see _point"
-        solution = fit.enforced(result, limits_of(fit), stricter)
+        solution = fit.enforced(result, stricter)
         if fit.unconstrained.selects is None:  # else the next one has another threshold
             stricter = solution.search
         at = fit.problem.uncounted().at(solution.result.w)
