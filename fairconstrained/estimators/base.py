@@ -92,9 +92,8 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
         if named:
             solver = solver.with_options(tol=self.tol)
         solver = self._adapted(solving.with_beta(solver, self.beta), problem)
-        solver = solver.with_options(max_iter=self.max_iter)
         if self.max_iter is not None:
-            solver = solver.unpolished()
+            solver = solver.with_options(max_iter=self.max_iter).unpolished()
         return without_kinks(problem, solver) if named else solver
 
     def _train(self, problem: Problem, fit: Any = None, **options: Any) -> solving.Solved:
