@@ -186,12 +186,12 @@ class Relaxation:
         """
         return np.abs(np.vstack([self.c, self.lagrangian.rates]) / self.n).max(axis=1)
 
-    @property
+    @cached_property
     def bounded_below(self) -> bool:
         """Whether no loss is subtracted."""
         return min(self.p.min(), self.q.min()) >= 0.0
 
-    @property
+    @cached_property
     def least(self) -> Array:
         """A lower bound on each function, (n_points,)."""
         least = xlogy(self.n, self.n) - xlogy(self.p, self.p) - xlogy(self.q, self.q)

@@ -198,12 +198,12 @@ class TableRelaxation:
         each = np.concatenate([self.weights[None], self.lagrangian.coefficients[1:]])
         return (np.abs(each[:, ~convex]).sum(axis=1) / losses).max(axis=1)
 
-    @property
+    @cached_property
     def bounded_below(self) -> bool:
         """Whether no loss is subtracted."""
         return bool(np.all(self.weights[self.lagrangian.convex] >= 0.0))
 
-    @property
+    @cached_property
     def least(self) -> Array:
         """A lower bound on each function: losses are at least 0, surrogates between 0 and 1."""
         rates = np.minimum(self.weights[~self.lagrangian.convex], 0.0).sum(axis=0)
