@@ -13,7 +13,6 @@ from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
 from fairconstrained.solvers import SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.solvers.curvature import ExactHessian
 from fairconstrained.solvers.registry import default_solver, without_kinks
 from fairconstrained.solvers.result import SolverState
 from fairconstrained.solvers.smoothing import Smoothing
@@ -323,7 +322,7 @@ def sampled_start(solver: Solver, problem: Problem, options: Any) -> tuple[Solve
         return None
     state = rough.state
     if part.twice_differentiable:
-        hessian = ExactHessian.matrix_at(part.at(rough.w), rough.multipliers)
+        hessian = part.at(rough.w).hessian(rough.multipliers)
         state = SolverState(SQP, hessian=hessian)
     return solver, replace(rough, state=state, data_passes=part.counter.rows / problem.n_rows)
 

@@ -95,15 +95,9 @@ class ExactHessian(Curvature):
         self._values = model.at.values(model.near[active]) - model.level
         self.extra, self._gamma, self._weight = 0.0, 0.0, 0.0
         nearby, self._nearby, self._factor = self._nearby, None, None  # of Cholesky
-        self.matrix = self.matrix_at(model.at, multipliers) if nearby is None else nearby
-
-    @staticmethod
-    def matrix_at(at: Evaluation, multipliers: Array | Multipliers) -> Array:
-        """Return the Hessian of the Lagrangian, with a little curvature for auxiliary variables."""
-        matrix = at.hessian(multipliers)
-        n, size = at.problem.models[0].n_parameters, len(matrix)
-        matrix.flat[n * (size + 1) :: size + 1] += _AUXILIARY
-        return matrix
+        self.matrix = model.at.hessian(multipliers) if nearby is None else nearby
+        owned = np.arange(len(self.matrix)) >= model.at.problem.models[0].n_parameters
+        self._floor = np.where(owned, _AUXILIARY, 0.0)
 
     def shifted(self, shift: float) -> float:
         """Factorise B + shift I; where it is not positive, convexify it, then raise the shift."""
@@ -111,7 +105,7 @@ class ExactHessian(Curvature):
             size = max(abs(float(np.trace(self.matrix))) / len(self.matrix), 1e-300)
             while True:
                 shifted = self.matrix.copy()
-                shifted.flat[:: len(shifted) + 1] += shift
+                shifted.flat[:: len(shifted) + 1] += shift + self._floor
                 factor, info = dpotrf(shifted, lower=1, overwrite_a=1)
                 if not info and np.diagonal(factor).min() ** 2 > _LEAST_PIVOT * size:
                     break

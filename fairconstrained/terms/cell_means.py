@@ -42,7 +42,7 @@ class OnCells(AffineHead):
     @cached_property
     def _disjoint(self) -> bool:
         """Whether every row is in exactly one cell, where dense products are twice as fast."""
-        return np.array_equal(self.cells.indptr, np.arange(self.n_rows + 1))
+        return np.array_equal(self.cells.indptr, np.arange(len(self.cells.indptr)))
 
     def _sums(self, value: Array) -> Array:
         """Return A value."""
