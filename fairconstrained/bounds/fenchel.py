@@ -227,7 +227,7 @@ def _weights(at: Evaluation, multipliers: Array) -> tuple[Array, float]:
     """Return c, (n_rows, n_classes), and what the constraints are where no row is of a class."""
     model = cast("LinearModel", at.problem.models[0])
     weights, level = np.zeros((model.n_rows, model.n_outputs)), 0.0
-    for part, place in zip(at.problem.constraints, at.problem.places[1:], strict=True):
+    for part, place in zip(at.problem.constraints, at.problem.places, strict=True):
         term, of_part = cast("ByClass", part.term), multipliers[place]
         level += float(of_part @ (term.head(np.zeros(term.n_statistics)) + part.level))
         on_statistics = term.head_vjp(np.zeros(term.n_statistics), of_part)
@@ -257,7 +257,7 @@ def _bound(
     objective, model = problem.objective, cast("LinearModel", problem.models[0])
     scores = at.scores_of(objective)
     slopes = np.zeros(scores.shape)
-    ends = [place.stop for place in problem.places[1:]]
+    ends = [place.stop for place in problem.places]
     parts = zip(problem.parts, [np.ones(1), *np.split(multipliers, ends)], strict=False)
     for part, of_part in parts:
         statistics, pullback = part.term.forward(scores)

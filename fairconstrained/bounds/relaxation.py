@@ -122,7 +122,7 @@ class Lagrangian:
 
 def outputs_of(at: Evaluation, chosen: Array) -> list[tuple[CompositeFunction, Array]]:
     """Return the objective and the parts that have some constraints, with their outputs."""
-    bounded = [(at.problem.parts[k], outputs) for k, _, outputs in at.by_part(chosen)]
+    bounded = [(part, outputs) for part, _, outputs in at.by_part(chosen)]
     return [(at.problem.objective, np.zeros(1, int)), *bounded]
 
 

@@ -143,7 +143,7 @@ class ScoreLagrangian:
             if hard.shape != soft.shape:
                 hard = soft + (hard.max(initial=-np.inf) - soft.max())
             values.append(hard)
-        return np.concatenate(values[1:])
+        return np.concatenate(values)
 
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
         """Measure the constraints' squared gradients and the eigenvalue of their Gram matrix."""

@@ -93,7 +93,7 @@ def several_solutions(problem: Problem, multipliers: Array | None = None) -> boo
         return not problem.convex
     if multipliers is None:
         return False
-    for part, place in zip(problem.constraints, problem.places[1:], strict=True):
+    for part, place in zip(problem.constraints, problem.places, strict=True):
         steepness, term = multipliers[place].sum(), part.term
         if few and isinstance(term, CellMeans):
             bend = max(map(abs, term.function.curvature)) / _BEND_OF_SIGMOID

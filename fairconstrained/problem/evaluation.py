@@ -59,14 +59,17 @@ class Evaluation:
             rows.scores = values
         return self
 
-    def _term(self, k: int, *, sloped: bool = False) -> TermPass:
+    def _term(self, part: CompositeFunction, *, sloped: bool = False) -> TermPass:
         """Return the pass of the term of a part, whose value or gradient counts as evaluated."""
-        kind = KINDS[(1 + sloped) * (k > 0)]
+        kind = KINDS[(1 + sloped) * (part is not self.problem.objective)]
         if kind not in self._counted:
             self._counted.add(kind)
             self.problem.counter.functions[kind] += self.problem.function_rows[kind]
-        parts = self.problem.parts
-        return self.model_pass(parts[k].model).term(parts[k], self.w, parts)
+        rows, auxiliary = self.model_pass(part.model), self.w[part.auxiliary]
+        made = rows.made.get(part.term)
+        if made is None or (auxiliary.size and not same_values(made.auxiliary, auxiliary)):
+            made = rows.make(part, self.w, self.problem.parts)
+        return made
 
     def scores_of(self, part: CompositeFunction) -> Scores:
         """Return the scores of a part's rows."""
@@ -74,22 +77,20 @@ class Evaluation:
 
     def statistics_of(self, part: CompositeFunction) -> Array:
         """Return the statistics of the term of a part of the problem."""
-        return self._term(self.problem.parts.index(part)).statistics
+        return self._term(part).statistics
 
-    def _outputs(self, k: int) -> Array:
-        part = self.problem.parts[k]
-        return part.term.head(self._term(k).statistics) + part.added(self.w)
+    def _outputs(self, part: CompositeFunction) -> Array:
+        return part.term.head(self._term(part).statistics) + part.added(self.w)
 
     @cached_property
     def objective(self) -> float:
         """f(w)."""
-        return float(self._outputs(0)[0])
+        return float(self._outputs(self.problem.objective)[0])
 
     @cached_property
     def constraints(self) -> Array:
         """g(w), shape (n_constraints,)."""
-        each = map(self._outputs, range(1, len(self.problem.parts)))
-        return np.concatenate([np.zeros(0), *each])
+        return np.concatenate([np.zeros(0), *map(self._outputs, self.problem.constraints)])
 
     @cached_property
     def violation(self) -> float:
@@ -102,28 +103,27 @@ class Evaluation:
         if self.lists:
             return self.constraints[which]
         values = np.zeros(len(which))
-        for k, places, outputs in self.by_part(which):
-            part, statistics = self.problem.parts[k], self._term(k).statistics
+        for part, places, outputs in self.by_part(which):
             added = np.broadcast_to(part.added(self.w), part.n_outputs)[outputs]
-            values[places] = part.term.values_of(statistics, outputs) + added
+            values[places] = part.term.values_of(self.statistics_of(part), outputs) + added
         return values
 
-    def by_part(self, which: Array) -> Iterator[tuple[int, slice | Array, Array]]:
+    def by_part(self, which: Array) -> Iterator[tuple[CompositeFunction, slice | Array, Array]]:
         """Yield parts, where constraints of theirs are in an array, and their outputs."""
         several = len(self.problem.constraints) > 1
-        for k, place in enumerate(self.problem.places[1:], 1):
+        for part, place in zip(self.problem.constraints, self.problem.places, strict=True):
             inside = (which >= place.start) & (which < place.stop) if several else slice(None)
             outputs = which[inside] - place.start
             if len(outputs):
-                yield k, inside, outputs
+                yield part, inside, outputs
 
     def largest(self, least: float, most: int = _MOST_ACTIVE) -> Array:
         """Return where the largest constraints of at least `least` are, in falling order."""
         positions = [np.zeros(0, int)]
-        for k, part in enumerate(self.problem.constraints, 1):
-            added = part.added(self.w)
-            largest = part.term.largest(self._term(k).statistics, least, most, added=added)
-            positions.append(largest + self.problem.places[k].start)
+        for part, place in zip(self.problem.constraints, self.problem.places, strict=True):
+            statistics, added = self.statistics_of(part), part.added(self.w)
+            largest = part.term.largest(statistics, least, most, added=added)
+            positions.append(largest + place.start)
         which = np.concatenate(positions)
         return which[np.argsort(-self.values(which), kind="stable")[:most]]
 
@@ -138,15 +138,15 @@ class Evaluation:
         """
         positions = [np.zeros(0, int)]
         there, step = after[0], s - after[1]
-        for k, part in enumerate(self.problem.constraints, 1):
-            slopes = self.model_pass(part.model).slopes(self._term(k), part.n_outputs)
+        for part, place in zip(self.problem.constraints, self.problem.places, strict=True):
+            slopes = self.model_pass(part.model).slopes(self._term(part), part.n_outputs)
             if slopes is not None:
                 on_model, on_own = slopes
-                statistics = there._term(k).statistics + on_model @ step[: on_model.shape[1]]
+                statistics = there.statistics_of(part) + on_model @ step[: on_model.shape[1]]
                 statistics += on_own @ step[part.auxiliary]
                 added = part.added(there.w) + float(part.added_gradient(self.w) @ step)
                 largest = part.term.largest(statistics, least, most, added=added, distinct=True)
-                positions.append(largest + self.problem.places[k].start)
+                positions.append(largest + place.start)
         return np.concatenate(positions)
 
     @cached_property
@@ -173,8 +173,8 @@ class Evaluation:
         Of all pairs of many groups with one bound only the largest gap is there.
         """
         by_part = []
-        for k, part in enumerate(self.problem.constraints, 1):
-            statistics = self._term(k).statistics
+        for part in self.problem.constraints:
+            statistics = self.statistics_of(part)
             gaps, bounds = part.term.largest_gaps(statistics)
             if np.ndim(part.level):
                 gaps, bounds = part.term.gap_of(statistics), part.term.gap_bounds
@@ -204,12 +204,13 @@ class Evaluation:
 
         They come with the pass of the term and the weights of its statistics.
         """
-        first = [(0, slice(None), np.zeros(1, int))] if objective else []
-        for k, places, outputs in (*first, *self.by_part(active.which)):
-            weights = active.values[places] if k else np.array([objective])
-            of = self._term(k, sloped=True)
+        f = self.problem.objective
+        first = [(f, slice(None), np.zeros(1, int))] if objective else []
+        for part, places, outputs in (*first, *self.by_part(active.which)):
+            weights = np.array([objective]) if part is f else active.values[places]
+            of = self._term(part, sloped=True)
             on_statistics = of.term.vjp_of(of.statistics, outputs, weights)
-            yield self.problem.parts[k], float(np.add.reduce(weights)), of, on_statistics
+            yield part, float(np.add.reduce(weights)), of, on_statistics
 
     def gradient(self, multipliers: Dual | None = None, *, objective: float = 1.0) -> Array:
         r"""Return the gradient of :math:`f + \sum_j \lambda_j g_j`: one backward pass per model.
@@ -264,8 +265,8 @@ class Evaluation:
         Each costs a backward pass, or each statistic that they depend on if these are fewer.
         """
         rows = np.zeros((len(which), self.problem.n_variables))
-        for k, places, outputs in self.by_part(which):
-            part, of = self.problem.parts[k], self._term(k, sloped=True)
+        for part, places, outputs in self.by_part(which):
+            of = self._term(part, sloped=True)
             on_model, on_own = self.model_pass(part.model).rows(of, outputs)
             rows[places] = part.added_gradient(self.w)
             rows[places, : on_model.shape[1]] += on_model

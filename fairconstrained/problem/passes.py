@@ -16,7 +16,7 @@ from fairconstrained.terms import base
 from fairconstrained.terms.base import FactoredPullback, Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.ordered_pairs import as_array
-from fairconstrained.utils.arrays import Array, same_values, score_below_share
+from fairconstrained.utils.arrays import Array, score_below_share
 
 Parts = Sequence[CompositeFunction]
 Jacobian = tuple[Array, Array]  # rows in the parameters of a model, and in a term's own variables
@@ -53,7 +53,7 @@ class ModelPass:
 
     def __init__(self, model: Model, w: Array):
         self.model, self.w = model, w
-        self._made: dict[Term, TermPass] = {}
+        self.made: dict[Term, TermPass] = {}
 
     @cached_property
     def _forward(self) -> tuple[Scores, Pullback]:
@@ -64,21 +64,16 @@ class ModelPass:
         """The scores of the rows; a TypeError is raised where they stay with shards."""
         return self._forward[0]
 
-    def term(self, part: CompositeFunction, w: Array, parts: Parts) -> TermPass:
-        """Return the pass of the term of a part at w, and perhaps make those of all parts."""
-        made, auxiliary = self._made.get(part.term), w[part.auxiliary]
-        if made is None or (auxiliary.size and not same_values(made.auxiliary, auxiliary)):
-            self._make(part, w, parts)
-        return self._made[part.term]
-
     def outputs(self, part: CompositeFunction, auxiliary: Array) -> Array:
         """Return the outputs of the term of a part for some values of its variables."""
         whole = replace(part, auxiliary=slice(None))
-        return part.term.head(self.term(whole, auxiliary, [whole]).statistics)
+        return part.term.head(self.make(whole, auxiliary, [whole]).statistics)
 
-    def _make(self, part: CompositeFunction, w: Array, parts: Parts) -> None:
+    def make(self, part: CompositeFunction, w: Array, parts: Parts) -> TermPass:
+        """Return the pass of the term of a part at w, and perhaps make those of all parts."""
         term, auxiliary = part.term, w[part.auxiliary]
-        self._made[term] = TermPass(term, auxiliary, *term.forward(self.scores, auxiliary))
+        self.made[term] = TermPass(term, auxiliary, *term.forward(self.scores, auxiliary))
+        return self.made[term]
 
     def slopes(self, of: TermPass, n_asked: int) -> Jacobian | None:
         """Return the gradients of all statistics of a term, None where they cost much.
@@ -88,7 +83,7 @@ class ModelPass:
         where more than a few are asked for, if they are made of few sums over rows.
         """
         if of.slopes is None and self.model.in_memory:
-            terms = [made for made in self._made.values() if made.slopes is None]
+            terms = [made for made in self.made.values() if made.slopes is None]
             size = sum(len(made.statistics) for made in terms)
             if size > _FEW_STATISTICS:
                 terms, size = [of], len(of.statistics)
@@ -196,7 +191,7 @@ class ShardsPass(ModelPass):
     def _rows(self) -> ShardedScores:
         return ShardedScores(self.model, self.w)
 
-    def _make(self, part: CompositeFunction, w: Array, parts: Parts) -> None:
+    def make(self, part: CompositeFunction, w: Array, parts: Parts) -> TermPass:
         """Make the statistics of all parts, with their gradients where these are cheap: one round.
 
         The first round is for decisions as well where these are sums. Terms that need the
@@ -204,10 +199,10 @@ class ShardsPass(ModelPass):
         """
         model, n = self.model, self.model.n_coefficients
         here = [each for each in parts if each.model is model]
-        if not self._made:
+        if not self.made:
             decided = [each.zero_one() for each in here if each is not parts[0]]
             here += [each for each in decided if isinstance(each.term, CellMeans)]
-        new = [each for each in here if each.term not in self._made or each.term.n_auxiliary]
+        new = [each for each in here if each.term not in self.made or each.term.n_auxiliary]
         asked = [(each.term, w[each.auxiliary]) for each in new]
         of_scores = [(term, at[None]) for term, at in asked if of_distribution(term)]
         summed = [(model.summed(term), at) for term, at in asked if not of_distribution(term)]
@@ -219,7 +214,8 @@ class ShardsPass(ModelPass):
             made = TermPass(term, at, next(values)[0] if spread else next(of_rows))
             if not spread and next(slopes)[2]:
                 made.slopes = model.gradient(next(of_rows)), next(of_rows)
-            self._made[term] = made
+            self.made[term] = made
+        return self.made[part.term]
 
     def _weighted(self, weighted: Weighted) -> list[tuple[Term, Array, Array]]:
         """Return what shards need of terms and weights of their statistics."""

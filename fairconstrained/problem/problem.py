@@ -110,8 +110,8 @@ class Problem:
 
     @cached_property
     def places(self) -> list[slice]:
-        """Where the outputs of every part are among the constraints; those of f are nowhere."""
-        ends = np.cumsum([0, 0, *(part.n_outputs for part in self.constraints)]).tolist()
+        """Where the outputs of every part of the constraints are among all."""
+        ends = np.cumsum([0, *(part.n_outputs for part in self.constraints)]).tolist()
         return [slice(start, end) for start, end in pairwise(ends)]
 
     @cached_property
@@ -157,7 +157,7 @@ class Problem:
         if len(self.models) != 1 or not self.whole_space:
             return False
         (model,) = self.models
-        owned = sum(part.auxiliary.stop - part.auxiliary.start for part in self.parts)
+        owned = sum(part.term.n_auxiliary for part in self.parts)
         known = all(part.term.curved and part.penalty.quadratic for part in self.parts)
         cheap = model.gram_is_cheap and (model.in_memory or not owned)
         return known and cheap and model.n_parameters + owned == self.n_variables
@@ -235,7 +235,7 @@ class Problem:
 
     def shifted(self, shifts: Array) -> "Problem":
         """Return the problem with g_j + shift_j in place of g_j, and the same gaps and names."""
-        parts = zip(self.constraints, self.places[1:], strict=True)
+        parts = zip(self.constraints, self.places, strict=True)
         return self.with_constraints([part.shifted(shifts[place]) for part, place in parts])
 
     def batch(self, *rows: Array, weights: Sequence[Array] | None = None) -> "Problem":

@@ -160,7 +160,7 @@ class Rows:
             return Drawn(problem.batch(*rows, weights=weights).at(w))
         batch = problem.with_constraints(()).batch(*rows, weights=weights)
         parts, positions = [], []
-        parts_of = zip(problem.constraints, problem.places[1:], self._outputs, strict=True)
+        parts_of = zip(problem.constraints, problem.places, self._outputs, strict=True)
         for part, place, (order, starts) in parts_of:
             chosen = order[ranges(starts[blocks[0]], starts[blocks[0] + 1])]
             term, level = part.term.take_outputs(rows[0], chosen), part.level_of(chosen)
