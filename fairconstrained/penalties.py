@@ -242,8 +242,7 @@ class Sum(Penalty):
         each = [term.elastic_net for term in self.terms]
         if any(strengths is None or np.any(strengths[2]) for strengths in each):
             return None
-        first, second = np.reshape([s[:2] for s in each if s], (-1, 2)).sum(axis=0).tolist()
-        return first, second, 0.0
+        return sum(s[0] for s in each if s), sum(s[1] for s in each if s), 0.0
 
     def value(self, w: Array) -> float:
         """Return the sum of the values."""

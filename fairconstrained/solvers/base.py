@@ -254,11 +254,11 @@ class Solver(FieldParameters, ABC, kw_only=True):
         """
         source: np.random.RandomState = check_random_state(random_state)
         first = Start(problem.start(source)) if warm is None else warm
-        start = Start(first.w, first.multipliers, first.state, self.tol if tol is None else tol)
         w = problem.domain.project(np.asarray(first.w, dtype=float))
+        tol = self.tol if tol is None else tol
         last = problem.passes + (np.inf if max_data_passes is None else max_data_passes)
-        begin = replace(start, w=w, random_state=source, like=like, last_pass=last)
-        result, at = self.run(problem, begin, callback)
+        start = Start(w, first.multipliers, first.state, tol, source, like, last)
+        result, at = self.run(problem, start, callback)
         return replace(result, zero_one_violation=at.zero_one_violation), at
 
     def run(
