@@ -118,8 +118,8 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
         fit: Any = None,
     ) -> solving.Solved:
         """Return the solution, see `_train`; callbacks receive all measured iterates."""
-        progress = execution.Progress(self, passed, attributes)
-        watched = self.verbose or progress.callbacks
+        watched = self.verbose or getattr(self, "_skl_callbacks", None)
+        progress = execution.Progress(self, passed, attributes) if watched else None
         if variables is not None:
             w, last = problem.start() if first is None else np.array(first.w), self.result_
             if last.w.size == problem.n_variables:
@@ -127,8 +127,9 @@ class ConstrainedEstimator(execution.CallbackSupportMixin, DocumentedEstimator):
             w[: len(variables)] = variables
             same = len(last.multipliers) == problem.n_constraints
             first = Start(w, last.multipliers if same else None)
-        result, at = self._train(problem, fit, warm=first, callback=progress if watched else None)
-        progress.close(lambda: attributes(result.w))
+        result, at = self._train(problem, fit, warm=first, callback=progress)
+        if progress is not None:
+            progress.close(lambda: attributes(result.w))
         return result, at
 
 

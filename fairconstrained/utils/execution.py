@@ -203,7 +203,6 @@ class Progress(FitTasks):
     def __init__(self, estimator: Any, passed: Passed, attributes: Callable[[Any], Any]):
         super().__init__(estimator, passed)
         self.attributes = attributes
-        self.callbacks = getattr(estimator, "_skl_callbacks", ())
         self.iteration = self.fit_task.subcontext(task_name="iteration")
 
     def __call__(self, measured: Any) -> bool:
@@ -217,7 +216,7 @@ class Progress(FitTasks):
     def report(self, text: str, w: Array) -> bool:
         """Report a step and the variables after it; return whether a callback wants to stop."""
         self.say(text)
-        if not self.callbacks:  # a fit has many iterates
+        if not getattr(self.estimator, "_skl_callbacks", ()):  # a fit has many iterates
             return False
         self.iteration.call_on_fit_task_begin(estimator=self.estimator, **self.data)
         stop: bool = self.iteration.call_on_fit_task_end(
