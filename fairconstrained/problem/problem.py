@@ -117,9 +117,9 @@ class Problem:
     @cached_property
     def function_rows(self) -> dict[str, int]:
         """How many rows the functions of each kind have; 1 if they have none."""
-        others = {part.model for part in self.constraints}
-        kinds = zip(KINDS, ({self.objective.model}, others, others), strict=True)
-        return {kind: max(sum(model.n_rows for model in models), 1) for kind, models in kinds}
+        others = sum(model.n_rows for model in {part.model for part in self.constraints})
+        rows = max(self.objective.model.n_rows, 1), max(others, 1), max(others, 1)
+        return dict(zip(KINDS, rows, strict=True))
 
     @cached_property
     def n_rows(self) -> int:

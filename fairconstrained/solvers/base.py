@@ -284,8 +284,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
         last = run.last.iterate
         figures = measures(run.kept, status, last.iteration, last.note)
         at, state, passes = run.kept.iterate.at, run.kept.iterate.state, run.trace.data_passes[-1]
-        rows = {kind: n - before[kind] for kind, n in problem.counter.functions.items()}
-        evaluations = {kind: n / problem.function_rows[kind] for kind, n in rows.items()}
+        rows, counts = problem.function_rows, problem.counter.functions.items()
+        evaluations = {kind: (n - before[kind]) / rows[kind] for kind, n in counts}
         figures |= {"data_passes": passes, "evaluations": evaluations}
         return Result(**figures, trace=run.trace, solver=self, state=state), at
 
