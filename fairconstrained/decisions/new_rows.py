@@ -165,9 +165,10 @@ class ExpectedGap:
 
     over the values that rates can have. It is more than the gap of their means. A search among
     many models finds one that meets a bound by chance, so that the means are biased. Therefore the
-    fit is repeated on half of the rows, and measured on the other half. If its gap there exceeds
-    the expected one by d, :math:`d / \sqrt 2` is added, because noise falls with the root of the
-    number of rows, but no more than makes it the gap there.
+    fit is repeated on half of the rows, and measured on the other half. With the difference d of
+    its gap there from the one expected, :math:`d / \sqrt 2` is added, because noise falls with the
+    root of the number of rows. The result is at least the training gap, and raised at most to the
+    gap there.
     This is done for trees and networks, for at most 20,000 rows, and where the bound costs more
     than .02 of the accuracy. It is not done with `confidence`, which has a test of its own, and for
     constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
@@ -217,22 +218,22 @@ def expected_gaps(
     return tuple(gaps)
 
 
-def larger_by(
+def corrected_by(
     gaps: Sequence[ExpectedGap], at: Evaluation, on_others: Evaluation
 ) -> tuple[ExpectedGap, ...]:
-    """Return the gaps, enlarged by what a model of half of the rows misses on the others.
+    """Return the gaps, corrected by what is found of a model of half of the rows on the others.
 
     `at` is its evaluation on these rows, `on_others` that on the other half.
     """
     seen, unseen = expected_gaps(at), expected_gaps(on_others)
     if not len(gaps) == len(seen) == len(unseen):
         return tuple(gaps)  # a stratum has no rows in a half
-    larger = []
+    corrected = []
     for gap, old, new in zip(gaps, seen, unseen, strict=True):
-        more = max(new.training - old.expected, 0.0) / 2.0**0.5
+        expected = gap.expected + (new.training - old.expected) / 2.0**0.5
         most = max(gap.expected, new.training)
-        larger.append(replace(gap, expected=min(gap.expected + more, most)))
-    return tuple(larger)
+        corrected.append(replace(gap, expected=max(min(expected, most), gap.training)))
+    return tuple(corrected)
 
 
 def _gaps(

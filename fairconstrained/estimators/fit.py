@@ -277,14 +277,14 @@ class Fit:
     def _tested_on_half(
         self, gaps: tuple[new_rows.ExpectedGap, ...], fit: "Fit", others: TrainingData
     ) -> tuple[new_rows.ExpectedGap, ...]:
-        """Return the gaps, enlarged by what the fit to half of the rows misses on the others."""
+        """Return the gaps, corrected by the fit to half of the rows, measured on the others."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if fit.estimator.kappa != self.estimator.kappa:
                 fit = fit.with_kappa(self.estimator.kappa)
             search, _ = self.estimator._decided(fit, fit._by_default.solve()[0])
             elsewhere = fit.problem_on(others).at(search.w)
-        return new_rows.larger_by(gaps, fit.problem.at(search.w), elsewhere)
+        return new_rows.corrected_by(gaps, fit.problem.at(search.w), elsewhere)
 
     def _half(self, path: bool) -> "tuple[Fit, TrainingData]":
         """Return the fit to half of the rows of every group and label, and the other rows."""
