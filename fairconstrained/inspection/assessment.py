@@ -61,8 +61,8 @@ class Cell(NamedTuple):
     rate: float
     n_rows: int  # in the denominator
     n_counted: int  # in the numerator
-    # that many rows of equal weight have a rate of the same variance (Kish); `n_rows` if all
-    # weights are equal
+    # that many rows of equal weight have a rate of the same variance; `n_rows` if all weights are
+    # equal
     effective_rows: float
 
     @property

@@ -228,18 +228,19 @@ def impact_ratios(
         compared among its rows.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows. With weights that differ the tests and intervals are approximate:
-        they use counts of the effective sample size of Kish; and no numbers of selections are
-        given.
+        they use counts of effective numbers of rows, see :func:`group_rates`; and no numbers of
+        selections are given.
     reference : group, mapping of str to group or None, default=None
         The reference group; with several attributes a mapping from their names, such as
         ``{"sex": "male", "race": "white"}``. Crossings of attributes that are all named have the
         crossing of these groups. None takes the group with the highest rate among known groups that
-        are not too small; with equal rates, the largest of them.
+        are not too small; with equal rates, the largest of them. Tests and intervals do not count
+        this choice, see the notes.
     least_share : float, default=0.02
         Groups with a smaller share of the rows are shown, but they neither set the highest rate nor
         are marked.
     confidence : float, default=0.95
-        The confidence level of each interval.
+        The confidence level of each interval, for a named reference group.
     pos_label : label or None, default=None
         The positive class; None means the second of the sorted classes.
 
@@ -253,7 +254,9 @@ def impact_ratios(
         - ratio, the rate divided by that of the reference group, with its exact unconditional
           interval (Chan and Zhang) in ratio_low and ratio_high;
         - z, the difference of the two rates in standard deviations, that of two equal rates
-          (two-proportion z, pooled), and p_value of Fisher's exact test, two-sided;
+          (two-proportion z, pooled), and p_value of Fisher's exact test, two-sided. Where a group
+          of 10 to 30 rows is compared with a large one, at rates below .05 or above .95, z is
+          beyond 2 by chance in up to 9% of tables;
         - to_four_fifths and to_parity: how many more rows of the group would have to be selected
           for its rate to reach four fifths of the reference group's, or all of it;
         - status: "reference", "unknown", "fewer than 2% of the rows", "below four fifths" or "".
@@ -269,6 +272,12 @@ def impact_ratios(
     29 CFR 1607.4(D). Ratios to the highest rate, by attribute and by crossing, without groups of
     less than 2%, are those of New York City's rules, 6 RCNY 5-301. What follows from a figure is
     a question of law.
+
+    The highest of several rates is high by chance in part, so that differences from it look surer
+    than they are. In 1,500 simulated tables of eight groups of 100 rows with equal rates of .5, 10%
+    of the intervals missed the ratio 1 (95% confidence) and 10% of the p-values were below .05; 43%
+    of the tables had such a group, and 76% one below four fifths. With two groups these were 4.5%
+    and 11%. Name the reference group beforehand, or divide the error by the number of pairs.
 
     References
     ----------
@@ -325,7 +334,10 @@ def score_impact_ratios(
 
     Notes
     -----
-    Rates above the median are the scoring rates of New York City's rules, 6 RCNY 5-301.
+    Rates above the median are the scoring rates of New York City's rules, 6 RCNY 5-301. Their
+    intervals take the median of the rows as that of the population. They are too short where the
+    scores of one group spread much more than those of the other: with standard deviations of 3 and
+    .5, and 100 rows each, 89% in place of 95% held the ratio.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import wraps
+from functools import partial, wraps
 from inspect import Signature, signature
 from typing import Any, Self, TypeVar
 
@@ -139,39 +139,31 @@ class GroupedRows:
         """The rows, once for each grouping that constraints are bound to (`Groups.separate`)."""
         return [replace(self, groups=part) for part in self.groups.separate]
 
-    def means(self, values: Array, among: Array | None = None) -> tuple[Array, Array]:
-        r"""Return the mean of values in each group, and the numbers of rows.
+    def means(self, values: Array, among: Array | bool = True) -> tuple[Array, Array]:
+        """Return the mean of values in each group, and the effective numbers of rows.
 
-        With weights these are the effective sample sizes of Kish, :math:`(\sum w)^2 / \sum w^2`.
-        Rows are those in a mask, None for all. Errors of the weights, see :meth:`Groups.surveyed`,
+        Rows are those in a mask, True for all. Errors of the weights, see :meth:`Groups.surveyed`,
         count twice in the squares: those of two groups have opposite signs, and the variance of a
         difference of opposite terms is up to twice the sum of their variances.
         """
-        known, n = self.groups.known, len(self.groups)
-        rows = np.flatnonzero(known if among is None else known & among)
-        codes, given, values = self.groups.codes[rows], self.weight[rows], values[rows]
-        weight = self.total_weight[rows]
-        square = 2.0 * weight**2 - given**2
-        total, squares, sums = (
-            np.bincount(codes, part, n) for part in (weight, square, weight * values)
-        )
-        some = total > 0
-        means = np.divide(sums, total, out=np.full(n, np.nan), where=some)
+        rows = np.flatnonzero(self.groups.known & among)
+        codes, values, weight = self.groups.codes[rows], values[rows], self.total_weight[rows]
+        square = 2.0 * weight**2 - self.weight[rows] ** 2
+        sums = partial(np.bincount, codes, minlength=len(self.groups))
+        means, sizes = weighted_means(values, weight, square, sums, codes)
         if self.groups.errors is not None and len(values):
             means = np.clip(means, values.min(), values.max())
-        return means, np.divide(total**2, squares, out=np.zeros(n), where=some)
+        return means, sizes
 
-    def of_group(self, k: int, among: Array | None = None) -> tuple[Array, Array]:
-        """Return the values of a group in a mask, None for all, and their shares of its weight."""
-        member = self.groups.codes == k
-        rows = np.flatnonzero(member if among is None else member & among)
+    def of_group(self, k: int, among: Array | bool = True) -> tuple[Array, Array]:
+        """Return the values of a group in a mask, True for all, and their shares of its weight."""
+        rows = np.flatnonzero((self.groups.codes == k) & among)
         weight = self.weight[rows]
         return self.values[rows], weight / max(weight.sum(), np.finfo(float).tiny)
 
-    def counts(self, mask: Array | None = None) -> Array:
-        """Return how many rows of each group are in a mask, None for all."""
-        rows = self.groups.known if mask is None else self.groups.known & mask
-        return np.bincount(self.groups.codes[rows], minlength=len(self.groups))
+    def counts(self, mask: Array | bool = True) -> Array:
+        """Return how many rows of each group are in a mask, True for all."""
+        return np.bincount(self.groups.codes[self.groups.known & mask], minlength=len(self.groups))
 
     def together(self) -> Self:
         """Return all rows, each once and those of unknown group as well, as one group."""
@@ -185,6 +177,26 @@ class GroupedRows:
             pd.DataFrame(columns(part), index=pd.Index(group_labels(part.groups), name="group"))
             for part in (self, self.together())
         )
+
+
+def weighted_means(
+    values: Array, weight: Array, square: Array, sums: Any = np.sum, codes: Any = ()
+) -> tuple[Array, Array]:
+    r"""Return weighted means m, and the effective numbers of rows.
+
+    A number is the smaller one of Kish's, :math:`(\sum w)^2 / \sum w^2`, and of that with which the
+    linearised variance of the mean is that of the values over the number:
+    :math:`\sum w \sum w (x - m)^2 / \sum w^2 (x - m)^2`. Kish's alone is too large where the values
+    of heavy rows vary more. `square` are the squares of the weights. `sums` adds the rows up by
+    group, whose `codes` are given, or all of them.
+    """
+    total = sums(weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.where(total > 0.0, sums(weight * values) / total, np.nan)
+        rest = (values - means[codes]) ** 2
+        kish, linear = total**2 / sums(square), total * sums(weight * rest) / sums(square * rest)
+    smaller = (linear > 0.0) & (linear < kish)  # corrected weights may be below 0
+    return means, np.select([total <= 0.0, smaller], [0.0, linear], kish)
 
 
 def group_labels(groups: Groups) -> list[str]:

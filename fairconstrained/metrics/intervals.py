@@ -1,6 +1,7 @@
 """Confidence intervals for rates, their differences and the largest one, and for calibration."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import pandas as pd
 from scipy.stats import beta, norm
 
 from fairconstrained.data.groups import Groups
-from fairconstrained.metrics.inputs import GroupedRows, group_labels
+from fairconstrained.metrics.inputs import GroupedRows, group_labels, weighted_means
 from fairconstrained.utils.arguments import check_confidence
 from fairconstrained.utils.arrays import Array
 
@@ -55,18 +56,14 @@ def clopper_pearson(rates: Array, sizes: Array, confidence: float) -> Interval:
     return Interval(rates, np.where(known, low, 0.0), np.where(known, high, 1.0))
 
 
-def effective_size(weight: Array) -> float:
-    r"""Return the effective sample size of Kish, :math:`(\sum w)^2 / \sum w^2`."""
-    return float(weight.sum() ** 2 / (weight @ weight))
-
-
 def weighted_share(counted: Array, weight: Array, confidence: float) -> Interval:
     """Return the share of the weight of rows that count; exact intervals if weights are equal."""
-    share = np.asarray(weight @ counted / weight.sum())
-    return clopper_pearson(share, np.array(effective_size(weight)), confidence)
+    return clopper_pearson(*weighted_means(counted, weight, weight**2), confidence)
 
 
-def mean_of_differences(value: Array, square: Array, size: Array, confidence: float) -> Interval:
+def mean_of_differences(
+    differences: Array, means: Callable[[Array], tuple[Array, Array]], confidence: float
+) -> Interval:
     r"""Return the confidence intervals of means of differences between -1 and 1.
 
     Half a row with the difference 1, half a row with -1 and a row with 0 are added, as Agresti and
@@ -76,12 +73,14 @@ def mean_of_differences(value: Array, square: Array, size: Array, confidence: fl
     .. math::
         c = n d / N, \qquad c \pm z \sqrt{\left(n q + 1 - N c^2\right)} / N.
 
-    With weights, n is the effective sample size of Kish.
+    `means` returns the means of values of the rows, and n; with weights n is the effective number
+    of rows, see :func:`weighted_means`.
 
     References
     ----------
     Agresti, Min (2005), Simple improved confidence intervals for comparing matched proportions.
     """
+    (value, size), (square, _) = means(differences), means(differences**2)
     total = size + 2.0
     centre = size * value / total
     spread = np.maximum(size * square + 1.0 - total * centre**2, 0.0)
@@ -96,9 +95,8 @@ def accuracy_change(before: Array, after: Array, weight: Array, confidence: floa
     `before` and `after`, (n_rows,), say which predictions of the two models are correct; for the
     interval see :func:`mean_of_differences`.
     """
-    share, change = weight / weight.sum(), after.astype(float) - before
-    size = np.array(effective_size(weight))
-    return mean_of_differences(share @ change, share @ change**2, size, confidence)
+    means = partial(weighted_means, weight=weight, square=weight**2)
+    return mean_of_differences(after.astype(float) - before, means, confidence)
 
 
 def wilson(rates: Array, sizes: Array, z: float) -> tuple[Array, Array]:
@@ -122,8 +120,9 @@ def newcombe(rates: Array, sizes: Array, confidence: float) -> Interval:
         p_a - p_b + \sqrt{(u_a - p_a)^2 + (p_b - l_b)^2}.
 
     This is method 10 of Newcombe. The coverage is close to the confidence, and on average slightly
-    above it, also for small groups. Differences are ``rates[a] - rates[b]`` with a < b, in the
-    order of ``numpy.triu_indices``.
+    above it, also for small groups. For a confidence of 0.95 its minimum over all rates is 0.88 for
+    two groups of 10 rows, 0.90 of 30 and 0.92 of 100, where one rate is near 0 and the other near
+    1. Differences are ``rates[a] - rates[b]`` with a < b, in the order of ``numpy.triu_indices``.
 
     References
     ----------
@@ -238,9 +237,7 @@ class Calibrated(GroupedRows):
 
     def _interval(self, confidence: float) -> Interval:
         """Return the mean differences of labels and probabilities by group."""
-        rest = self.labels - self.values
-        value, size = self.means(rest)
-        return mean_of_differences(value, self.means(rest**2)[0], size, confidence)
+        return mean_of_differences(self.labels - self.values, self.means, confidence)
 
 
 @Calibrated.metric(scores=True)

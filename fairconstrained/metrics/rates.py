@@ -117,8 +117,10 @@ def group_rates(
     control_features : array-like or DataFrame or None, default=None
         Strata: groups are compared in each of them. A row of the table is a group in a stratum.
     sample_weight : array-like of shape (n_samples,) or None, default=None
-        The weights of the rows. With weights the intervals are approximate: they use the effective
-        sample size of Kish.
+        The weights of the rows. With weights the intervals are approximate: they use an effective
+        number of rows, the smaller one of Kish's and of that of the linearised variance. In
+        simulations at least 94% of intervals held the rate, but 85 to 90% where three of 30 rows
+        had half of the weight.
     confidence : float, default=0.95
         The confidence level of each single interval. The intervals are exact (Clopper-Pearson).
     pos_label : label or None, default=None
@@ -160,7 +162,8 @@ def rate_gaps(
         See :func:`group_rates`.
     confidence : float, default=0.95
         The confidence level of each interval: Newcombe's intervals, with a Bonferroni correction
-        for the number of pairs of groups.
+        for the number of pairs of groups. They are least certain where a rate of a small group is
+        near 0 or 1: 92% held the gap of ten rows with a rate of .9 and 1,000 with one of .02.
 
     Returns
     -------

@@ -211,7 +211,7 @@ def _widest_gap(evidence: Evidence, name: str) -> tuple[Interval, str]:
 
 
 def meaning_of(finding: Finding, confidence: float) -> str:
-    """Return what the tolerance of a constraint means for these rows, and on new rows."""
+    """Return what the tolerance of a constraint means for these rows, and in the population."""
     first = (type(finding.constraint).__doc__ or "").strip().split("\n")[0]
     worth = None
     if finding.deciding is not None:

@@ -45,7 +45,7 @@ def test_the_verdict_is_about_the_last_model(models):
 VERDICTS = [
     (0.9, "holds", "Met on these rows"),
     (0.001, "not met", "Not met on these rows"),
-    (None, "met", "On new rows at most"),
+    (None, "met", "In the population at most"),
 ]
 
 
@@ -57,7 +57,7 @@ def test_verdict_with_interval_for_new_rows(tolerance, state, words, models):
         tolerance = 0.5 * (row["decisions"] + row["high"])
     found = report(models["after"], constraint=fc.DemographicParity(tolerance))
     assert found.verdict.state == state and words in found.verdict.sentence
-    assert ("On new rows between" in found.verdict.sentence) == (state == "not met")
+    assert ("In the population between" in found.verdict.sentence) == (state == "not met")
     assert f"{100.0 * row['high']:.1f} with 95% confidence" in found.verdict.sentence
     page = found.to_html()
     look = {"holds": "good", "met": "warn", "not met": "bad"}[state]
@@ -87,13 +87,14 @@ def test_cost_is_the_difference_on_the_same_rows(models):
     assert "Against before, after has this cost: accuracy" in str(report(models))
 
 
-def test_interval_of_the_cost_covers(rng):
+@pytest.mark.parametrize("w", [1.0, 9.0])  # with the variance of all rows 0.80 for 9
+def test_interval_of_the_cost_covers_where_a_tenth_of_weight_w_changes(w, rng):
     n, covered = 200, []
     for _ in range(400):
-        first = rng.random(n) < 0.8
-        second = np.where(rng.random(n) < 0.2, rng.random(n) < 0.6, first)
-        _, low, high = accuracy_change(first, second, np.ones(n), 0.9)
-        covered.append(low <= 0.2 * (0.6 - 0.8) <= high)
+        changes, first = rng.random(n) < 0.1, rng.random(n) < 0.8
+        second = np.where(changes, rng.random(n) < 0.6, first)
+        _, low, high = accuracy_change(first, second, np.where(changes, w, 1.0), 0.9)
+        covered.append(low <= (0.6 - 0.8) * w / (w + 9.0) <= high)
     assert 0.86 <= np.mean(covered) <= 0.96
 
 
