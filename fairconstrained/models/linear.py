@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar, Self
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
@@ -288,13 +288,7 @@ class LinearModel(Model):
 
         The gradient of a linear model does not depend on w.
         """
-        if isinstance(self.X, np.ndarray) and self.X.dtype == np.float32:
-            blocks = (self.X[rows].T.astype(float) @ v[rows] for rows in row_blocks(self.X))
-            back = sum(blocks, np.zeros((self.X.shape[1], *v.shape[1:])))
-        else:
-            back = self.X.T @ v
-        totals, n = np.reshape(np.add.reduce(v, axis=0), (-1, 1)), self.X.shape[1]
-        rows = self.in_parameters(np.atleast_2d(back.T), totals)
+        rows, n = cast("Array", self.rows_times(np.atleast_2d(v.T))), self.X.shape[1]
         return np.concatenate([rows[:, :n].ravel(), rows[:, n:].ravel()])
 
     def in_parameters(self, slopes: Array, totals: Array) -> Array:
@@ -333,16 +327,16 @@ class LinearModel(Model):
         return total if self.fit_intercept else total[:n, :n]
 
     def rows_times(self, weights: Array | SparseMatrix) -> Array | None:
-        """Return the gradients of several weighted sums of the scores, of one score per row."""
+        """Return the gradients of several weighted sums of one score of each row."""
         X, plain = self.X, isinstance(self.X, np.ndarray) and self.X.dtype == float
-        if self.n_outputs > 1 or not (plain or isinstance(weights, np.ndarray)):
-            return None
+        if weights.ndim > 2 or not (plain or isinstance(weights, np.ndarray)):
+            return None  # of several scores, or where a pass for each costs less
         if plain:
             back = weights @ X
         elif isinstance(X, np.ndarray):
             blocks = (weights[:, rows] @ X[rows].astype(float) for rows in row_blocks(X))
             back = sum(blocks, np.zeros((weights.shape[0], X.shape[1])))
-        elif X.shape[1] > _WIDE:
+        elif X.shape[1] > _WIDE or len(weights) == 1:
             back = np.array([X.T @ row for row in weights])
         else:
             back = np.ascontiguousarray((X.T @ weights.T).T)
