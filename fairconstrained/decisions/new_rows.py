@@ -165,10 +165,10 @@ class ExpectedGap:
 
     over the values that rates can have. It is more than the gap of their means. A search among
     many models finds one that meets a bound by chance, so that the means are biased. Therefore the
-    fit is repeated on half of the rows, and measured on the other half. With the difference d of
-    its gap there from the one expected, :math:`d / \sqrt 2` is added, because noise falls with the
-    root of the number of rows. The result is at least the training gap, and raised at most to the
-    gap there.
+    fit is repeated on half of the rows, and measured on the other half. Let d be its gap there
+    minus its expected gap. Then :math:`d / \sqrt 2` is added, because noise falls with the root of
+    the number of rows. The result is at least the training gap, and it is raised at most to the gap
+    on the other half.
     This is done for trees and networks, for at most 20,000 rows, and where the bound costs more
     than .02 of the accuracy. It is not done with `confidence`, which has a test of its own, and for
     constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.

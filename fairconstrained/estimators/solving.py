@@ -95,7 +95,8 @@ def several_solutions(problem: Problem, multipliers: Array | None = None) -> boo
         return False
     for part, place in zip(problem.constraints, problem.places, strict=True):
         steepness, term = multipliers[place].sum(), part.term
-        if few and steepness and isinstance(term, CellMeans):  # a bend may be infinite
+        # The bend of a hinge is infinite: it counts only if there are multipliers.
+        if few and steepness and isinstance(term, CellMeans):
             bend = max(map(abs, term.function.curvature)) / _BEND_OF_SIGMOID
             steepness *= problem.n_rows * term.cells.data.max(initial=0.0) * bend
         if steepness > _STEEP:

@@ -184,11 +184,11 @@ def weighted_means(
 ) -> tuple[Array, Array]:
     r"""Return weighted means m, and the effective numbers of rows.
 
-    A number is the smaller one of Kish's, :math:`(\sum w)^2 / \sum w^2`, and of that with which the
-    linearised variance of the mean is that of the values over the number:
+    The effective number is the smaller one of two. Kish's is :math:`(\sum w)^2 / \sum w^2`. The
+    other one is the variance of the values divided by the linearised variance of their mean,
     :math:`\sum w \sum w (x - m)^2 / \sum w^2 (x - m)^2`. Kish's alone is too large where the values
-    of heavy rows vary more. `square` are the squares of the weights. `sums` adds the rows up by
-    group, whose `codes` are given, or all of them.
+    of heavy rows vary more. `square` are the squares of the weights. `sums` adds up the rows of
+    each group, whose `codes` are given, or all rows.
     """
     total = sums(weight)
     with np.errstate(divide="ignore", invalid="ignore"):
