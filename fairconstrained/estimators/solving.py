@@ -95,7 +95,7 @@ def several_solutions(problem: Problem, multipliers: Array | None = None) -> boo
         return False
     for part, place in zip(problem.constraints, problem.places, strict=True):
         # Convex constraints, such as the bound on a loss, make no local solutions.
-        steepness, term = multipliers[place].sum() * (not part.convex), part.term
+        steepness, term = 0.0 if part.convex else multipliers[place].sum(), part.term
         # The bend of a hinge is infinite: it counts only if there are multipliers.
         if few and steepness and isinstance(term, CellMeans):
             bend = max(map(abs, term.function.curvature)) / _BEND_OF_SIGMOID
