@@ -65,11 +65,12 @@ def minimize_by_default(problem: Problem, near: Start | None = None) -> Result:
     return solver.minimize(problem, warm=near, tol=_SHARE * solver.tol, max_data_passes=limit)
 
 
-_SEVERAL_ROWS = 200  # up to here several are common, and a second solver is cheap
+_SEVERAL_ROWS = 200  # up to here several solutions are common, and a second solver is cheap
 _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
-# With more rows, up to the second number, those that differ by 1% are rare (30 of 3,158 generated
-# fits), and 28 of these had multipliers this many times as steep as the loss in a cell. With still
-# more rows so large a sum of them, .3 of the loss for .01 of the tolerance, shows a dead end.
+# With more rows, up to the second number, solutions that differ by 1% are rare: in 30 of 3,158
+# generated fits. 28 of these had multipliers this many times as steep as the loss in a cell. With
+# still more rows, so large a sum of multipliers shows a dead end: .01 of the tolerance would change
+# the loss by .3.
 _STEEP, _STEEP_ROWS = 32.0, 2000
 _BEND_OF_SIGMOID = Sigmoid().curvature[1]  # losses in constraints have larger curvatures
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
@@ -82,9 +83,10 @@ _ITERATIONS = 20  # of L-BFGS for every start
 
 
 def several_solutions(problem: Problem, multipliers: Array | None = None) -> bool:
-    """Return whether a problem probably has several local solutions: not convex, and of few rows.
+    """Return whether a problem probably has several local solutions.
 
-    With the multipliers of a solution also where they are large: in cells of few rows, or at all.
+    It has if it is not convex and has few rows. If the multipliers of a solution are given, it also
+    has where they are large: those of cells with few rows, or the sum of all.
     """
     few = problem.n_rows <= _STEEP_ROWS
     most = max(_SEVERAL_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
