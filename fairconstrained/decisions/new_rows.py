@@ -163,15 +163,20 @@ class ExpectedGap:
     .. math::
         E[\max_a r_a - \min_a r_a] = \int 1 - \prod_a \Phi_a(x) - \prod_a (1 - \Phi_a(x))\, dx,
 
-    over the values that rates can have. It is more than the gap of their means. A search among
-    many models finds one that meets a bound by chance, so that the means are biased. Therefore the
-    fit is repeated on half of the rows, and measured on the other half. Let d be its gap there
-    minus its expected gap. Then :math:`d / \sqrt 2` is added, because noise falls with the root of
-    the number of rows. The result is at least the training gap, and it is raised at most to the gap
-    on the other half.
-    This is done for trees and networks, for at most 20,000 rows, and where the bound costs more
-    than .02 of the accuracy. It is not done with `confidence`, which has a test of its own, and for
-    constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
+    over the values that rates can have. It is more than the gap of their means. The variance of few
+    rows is that of their rate and the rate of all rows together. A search among many models finds
+    one that meets a bound by chance, so that rates on the training rows are biased. Of smooth
+    linear models the rates are those on rows that are left out of the fit, to first order
+    (:func:`~fairconstrained.decisions.left_out.score_changes`).
+
+    Where the bound costs more than .02 of the accuracy, a model is too far from the fit on scores
+    for a formula, and there is none for trees, networks, several classes and hinge losses. Then the
+    fit is repeated on half of the rows, and measured on the other half, with trees and networks, at
+    most 20,000 rows or such a cost. Let d be its gap there minus its expected gap. Then
+    :math:`d / \sqrt 2` is added, because noise falls with the root of the number of rows. The
+    result is at least the training gap, and it is raised at most to the gap on the other half. This
+    is not done with `confidence`, which has a test of its own, and for constant predictions,
+    thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
 
     Attributes
     ----------
@@ -195,24 +200,31 @@ class ExpectedGap:
 
 
 def expected_gaps(
-    at: Evaluation, squares: Array | None = None, *, constant: bool = False
+    at: Evaluation,
+    squares: Array | None = None,
+    *,
+    constant: bool = False,
+    likely: Sequence[Array] | None = None,
 ) -> tuple[ExpectedGap, ...]:
     """Return the gaps of all rates of decisions that constraints compare.
 
     For `squares` see :func:`effective_rows`. `constant` is whether the same class is predicted for
-    every row.
+    every row. `likely` are the statistics of the constraints that are expected on new rows, by
+    default those on the training rows.
     """
     decided, gaps = at.decided, []
-    for part in decided.problem.constraints:
+    for k, part in enumerate(decided.problem.constraints):
         term, bounds = part.term, part.gap_bounds(part.term.gap_bounds)
-        every, first, output = decided.statistics_of(part), 0, 0
+        training = decided.statistics_of(part)
+        each_likely, first, output = training if likely is None else likely[k], 0, 0
         for each in class_terms(term):
-            rates = every[first : first + each.n_statistics]
-            for pairs, training, expected, least in _gaps(each, rates, squares, constant):
+            some = slice(first, first + each.n_statistics)
+            rates = training[some], each_likely[some]
+            for pairs, *values, least in _gaps(each, *rates, squares, constant):
                 end = f" - {least:g}" if least else ""
                 # Without the bound in the name: another point of a path has another bound.
-                name, other = (term.names[output + k].partition(" <= ")[0] + end for k in pairs)
-                figures = training, expected, float(bounds[output + pairs[0]])
+                name, other = (term.names[output + i].partition(" <= ")[0] + end for i in pairs)
+                figures = *values, float(bounds[output + pairs[0]])
                 gaps.append(ExpectedGap(name, *(x - least for x in figures), uncertain=other))
             first, output = first + each.n_statistics, output + each.n_outputs
     return tuple(gaps)
@@ -237,7 +249,7 @@ def corrected_by(
 
 
 def _gaps(
-    term: Term, statistics: Array, squares: Array | None, constant: bool
+    term: Term, statistics: Array, likely: Array, squares: Array | None, constant: bool
 ) -> Iterator[tuple[tuple[int, int], float, float, float]]:
     """Yield the outputs, the largest gap and the expected gap of every family of pairs.
 
@@ -252,8 +264,10 @@ def _gaps(
     gaps, stop, sizes = term.gap_of(statistics), 0, effective_rows(term, squares)
     level = 0.0 if pairs.origin is not None else float(np.min(term.constant))
     least = level and level + min(pairs.first + pairs.second, 0.0)
-    moments = _moments(term, pairs, statistics, sizes, constant)
-    exact = moments[0], np.zeros(len(moments[0])), *moments[2:]
+    exact, moments = (
+        _moments(term, pairs, rates, sizes, constant) for rates in (statistics, likely)
+    )
+    exact[1].fill(0.0)
     of_cells = term.shares if isinstance(term, Precisions) else pairs.numbers
     wide = gaps + np.sqrt(sum(moments[1][ends] for ends in pairs.ends()))
     for family in pairs.families:
@@ -286,9 +300,13 @@ def _moments(
         sizes = term.shares.sign() @ selected
     sure = constant & (np.minimum(rates, 1.0 - rates) <= ROUNDING)  # on new rows as well
     variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (sizes > 0.0) & ~sure
-    likely = (rates[some] * sizes[some] + 1.0) / (sizes[some] + 2.0)  # never certain
-    variances[some] = 2.0 * likely * (1.0 - likely) / sizes[some]
     numbers = as_csr(sp.eye_array(len(rates)) if pairs.numbers is None else pairs.numbers)
+    for family in pairs.families:
+        # A rate of few rows is likely to be near that of all rows, which is never certain.
+        used = some & (abs(numbers[np.unique(np.concatenate(family))]).sum(axis=0) > 0.0)
+        inside, n = rates[used].clip(0.0, 1.0), sizes[used]
+        likely = (inside * n + 2.0 * (inside @ n + 1.0) / (n.sum() + 2.0)) / (n + 2.0)
+        variances[used] = 2.0 * likely * (1.0 - likely) / n
     origin = 0.0 if pairs.origin is None else pairs.origin
     least, largest = (
         origin + part.sum(axis=1) for part in (numbers.minimum(0), numbers.maximum(0))

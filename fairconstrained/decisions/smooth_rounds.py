@@ -23,7 +23,8 @@ from fairconstrained.terms.ordered_pairs import as_csr
 from fairconstrained.utils.arrays import Array
 
 N_ROUNDS = 7  # in which sigmoids get narrower
-_WIDTHS = 0.5, 0.2  # of sigmoids in the first and the last round, in standard deviations of scores
+# Widths of sigmoids in the first and the last round, in standard deviations of scores.
+_FIRST_WIDTH, LAST_WIDTH = 0.5, 0.2
 _PENALTY, _GROWTH = 30.0, 1.5  # the penalty parameter, and its growth per round
 # The largest multiplier where there are cells of few rows: the accuracy that a unit of a gap may
 # cost. A rate of few rows jumps when one decision changes. Without a limit multipliers grow with
@@ -120,7 +121,7 @@ class SmoothRounds:
     def next(self) -> Candidate:
         """Return the model of the next round."""
         share = min(self.n_done / (N_ROUNDS - 1), 1.0)
-        width = _WIDTHS[0] ** (1.0 - share) * _WIDTHS[1] ** share
+        width = _FIRST_WIDTH ** (1.0 - share) * LAST_WIDTH**share
         width *= max(self.last.spread, _LEAST)
         # its outputs are the objective's parts and the smooth constraints
         parts = tuple(steeper_part(part, 1.0 / width).smoothed(width) for part in self.parts)

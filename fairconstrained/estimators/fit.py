@@ -15,6 +15,7 @@ from fairconstrained.data.groups import Groups
 from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions import new_rows
 from fairconstrained.decisions.held_out import HeldOut
+from fairconstrained.decisions.left_out import statistics_left_out
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
 from fairconstrained.estimators import rows
@@ -34,7 +35,8 @@ from fairconstrained.utils.execution import set_fitted
 _SHARE_FOR_BOUND = 0.5  # of the data passes of a fit
 _PASSES_FOR_BOUND, _ROWS_FOR_BOUND = 16.0, 20_000.0  # so few cost less than the fit's calls
 # With at most so many rows the search fits their noise. With more rows it does so where the bound
-# costs so much accuracy, because the model is then far from the one without constraints.
+# costs so much accuracy: the model is then far from the fit on scores, and a formula that is true
+# near this fit says too little.
 _ROWS_WITH_NOISE, _MUCH_ACCURACY = 20_000, 0.02
 
 
@@ -247,9 +249,13 @@ class Fit:
             search = search.with_model(stricter)
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
-        gaps = new_rows.expected_gaps(at, squares, constant=search.constant)
-        few = at.problem.n_rows <= _ROWS_WITH_NOISE or search.accuracy_cost > _MUCH_ACCURACY
-        noisy = not search.constant and (few or self.model.fits_features)
+        far, likely = search.accuracy_cost > _MUCH_ACCURACY, None
+        if not (search.constant or far):
+            fitted = self.problem.uncounted().at(start.w)
+            likely = statistics_left_out(at, fitted, start.multipliers)
+        gaps = new_rows.expected_gaps(at, squares, constant=search.constant, likely=likely)
+        noisy = far or at.problem.n_rows <= _ROWS_WITH_NOISE or self.model.fits_features
+        noisy &= likely is None and not search.constant
         if gaps and self.half and not limits and noisy:
             gaps = self._tested_on_half(gaps, *self.half())
         search = replace(search, w=at.w, expected_gaps=gaps)

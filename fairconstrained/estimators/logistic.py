@@ -146,8 +146,8 @@ class FairLogisticClassifier(ProbabilitiesMixin, FairLinearClassifier):
     bound : bool, default=True
         Whether to compute `optimality_gap_`. This takes at most half the data passes of the fit;
         with few rows, up to 16 passes that read at most 20,000 rows in total. With
-        enforce="decision" there is no `optimality_gap_`; `bound` then says whether the estimates of
-        gaps on new rows may use a second fit to half of the rows, see
+        enforce="decision" there is no `optimality_gap_`; `bound` then says whether estimates of
+        gaps on new rows may use a second fit, where rows cannot be left out of the first one, see
         :class:`~fairconstrained.decisions.new_rows.ExpectedGap`.
     warm_start : bool, default=False
         Whether `fit` starts from the coefficients and multipliers of the last fit.

@@ -259,6 +259,18 @@ class Evaluation:
         total.flat[:: len(total) + 1] += diagonal
         return total
 
+    def score_derivatives(self, multipliers: Dual) -> tuple[Array, Array]:
+        """Return the first and second derivatives of the Lagrangian in the scores of the rows.
+
+        They are those of the only model. Terms are curved and have no variables of their own.
+        """
+        first, second = np.zeros((2, self.problem.models[0].n_rows))
+        for _, _, of, weights in self._weighted(Multipliers.of(multipliers), 1.0):
+            pullback = cast("Any", of.pullback)
+            first += pullback(weights)[0]
+            second += pullback.second_derivatives(weights)
+        return first, second
+
     def constraint_gradients(self, which: Array) -> Array:
         """Return the gradients of constraints at some positions, shape (len(which), n_variables).
 
