@@ -88,21 +88,19 @@ class SoftLabels:
         return tuple(softened_parts)
 
     def _softened(self, part: CompositeFunction, term: CellMeans) -> CompositeFunction | None:
-        """Return the outputs that depend on cells of few rows, None if there are none.
+        """Return the part with soft labels in cells of few rows, None if there are none.
 
-        Error rates, which depend on cells of both labels, are left out.
+        There are none for error rates, which depend on cells of both labels.
         """
         cells, sizes = as_csr(term.cells), effective_rows(term)
         soft_cells, soft, positive = self._soft_cells(cells, sizes)
         used = abs(as_csr(term.combination))
         of_both = (used @ positive > 0.0) & (used @ ~positive > 0.0)
-        outputs = np.flatnonzero((used @ soft > 0.0) & ~of_both)
-        if not len(outputs):
+        if of_both.any() or not np.any(used @ soft):
             return None
         share = 1.0 / (1.0 + np.divide(_SOFT_ROWS, sizes, out=np.zeros(len(sizes)), where=soft))
         mixed = sp.csc_array(cells * share[:, None] + soft_cells * (1.0 - share)[:, None])
-        some = term if len(outputs) == term.n_outputs else term.some_outputs(outputs)
-        return replace(part, term=replace(some, cells=mixed), level=part.level_of(outputs))
+        return replace(part, term=replace(term, cells=mixed))
 
     def _soft_cells(self, cells: SparseMatrix, sizes: Array) -> tuple[SparseMatrix, Array, Array]:
         """Return cells of soft labels alone, which cells have them, and which are of positive ones.
