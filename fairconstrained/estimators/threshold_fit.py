@@ -37,7 +37,7 @@ from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
 from fairconstrained.inspection.outputs import RESPONSES, check_model, response_of, scores_of
 from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
-from fairconstrained.utils.arguments import is_number
+from fairconstrained.utils.arguments import as_frame, is_number
 from fairconstrained.utils.arrays import Array, Classifier
 from fairconstrained.utils.execution import FitTasks, set_fitted, splits_of, workers
 from fairconstrained.utils.meta_estimators import classes_of, final_estimator
@@ -73,7 +73,7 @@ def routed_params(
     if getattr(final_estimator(estimator.estimator), "constraint", True) is None:
         # It needs no groups: they may be missing.
         given = {**given, "sensitive_features": None, "control_features": None}
-    passed = {name: value for name, value in given.items() if value is not None}
+    passed = {name: as_frame(value) for name, value in given.items() if value is not None}
     if _routing_enabled():
         routed = process_routing(estimator, "fit", **passed, **fit_params)
         return dict(routed.estimator.fit), dict(routed.splitter.split)

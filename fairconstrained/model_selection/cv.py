@@ -26,7 +26,7 @@ from fairconstrained.model_selection.search import BestScoreWithin, SearchProgre
 from fairconstrained.solvers import Result
 from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.arguments import is_number
+from fairconstrained.utils.arguments import as_frame, is_number
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 
 _ALPHAS = "alphas must be a sequence of numbers >= 0 or penalties, at least one"
@@ -183,7 +183,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         TypeError
             If there is an argument that nothing takes.
         """
-        groups = with_strata(sensitive_features, control_features)
+        groups = as_frame(with_strata(sensitive_features, control_features))
         passed = {"sample_weight": sample_weight, "sensitive_features": groups}
         splitting = execution.splitter_params(self, params, **passed)
         with execution.all_or_nothing(self):

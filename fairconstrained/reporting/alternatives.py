@@ -24,7 +24,7 @@ from fairconstrained.reporting._tables import costs_in_words
 from fairconstrained.reporting.forms import Report, sentence
 from fairconstrained.reporting.report import FairnessReport
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.arguments import brief, check_confidence, resolve
+from fairconstrained.utils.arguments import as_frame, brief, check_confidence, resolve
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike, RandomState
 from fairconstrained.utils.execution import splits_of, workers
 from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
@@ -251,7 +251,7 @@ def find_alternatives(
     both = with_strata(sensitive_features, control_features)
     check_same_rows(X=X, y=y, sensitive_features=both, sample_weight=sample_weight)
     labels = check_labels("y", y, _num_samples(X))
-    rows = search.Rows(*indexable(X, labels, sample_weight, both))
+    rows = search.Rows(*indexable(X, labels, as_frame(sample_weight), as_frame(both)))
     families = _families(estimator, n_seeds)
     leading = next(iter(families.values()))
     score_of = search.checked_score(score, leading, rows)

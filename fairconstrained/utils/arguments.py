@@ -27,7 +27,12 @@ def is_query(values: object) -> str:
 
 
 def as_frame(values: Any) -> Any:
-    """Return a table of polars, pyarrow or others as a frame of pandas, anything else as it is."""
+    """Return a table of polars, pyarrow or others as a frame of pandas, anything else as it is.
+
+    A column of pandas that is no Series becomes an array: scikit-learn takes no rows of others.
+    """
+    if isinstance(values, pd.Index | pd.api.extensions.ExtensionArray):
+        return np.asarray(values)
     if isinstance(values, pd.DataFrame) or is_query(values) or not hasattr(values, "__array__"):
         return values
     titles = getattr(values, "column_names", getattr(values, "columns", None))

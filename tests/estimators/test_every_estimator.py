@@ -74,7 +74,7 @@ def test_neither_names_nor_containers_matter(name):
     model, (X, y, given) = fitted(name), arguments(name)
     expected = predictions(model, X, given.get("sensitive_features"))
     names = np.array(["no", "yes"])
-    named = {key: [f"{value:03d}" for value in values] for key, values in given.items()}
+    named = {k: pd.Index([f"{value:03d}" for value in values]) for k, values in given.items()}
     table = pd.DataFrame(X).add_prefix("x")
     other = clone(model).fit(table, names[y].tolist(), **named)
     assert other.classes_.tolist() == ["no", "yes"]

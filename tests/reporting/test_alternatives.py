@@ -72,7 +72,7 @@ def test_with_several_parts_every_row_is_measured_once_and_the_model_is_fitted_t
     X, y, groups = DATA
     model = fc.FairLogisticClassifier(constraint, enforce="decision")
     options = {"score": "roc_auc", "max_loss": 0.3, "n_kappas": 4, "cv": 3}
-    record = fc.find_alternatives(model, X, y, groups, **options)
+    record = fc.find_alternatives(model, X, y, pd.Index(groups.astype(str)), **options)
     assert sum(record.sizes["measure"]) == N
     assert record.report.groups.loc["baseline", "rows"].iloc[-1] == N
     kappa, given = record.candidates["kappa"][record.recommended], record.model.get_params()
