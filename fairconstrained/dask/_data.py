@@ -326,7 +326,7 @@ def titles_of(groups: Any) -> list[Any]:
         return list(groups.columns)
     if getattr(groups, "ndim", 1) == 2:
         return list(range(groups.shape[1]))
-    return [getattr(groups, "name", None) or 0]
+    return [0 if hasattr(groups, "chunks") else getattr(groups, "name", None) or 0]
 
 
 def check_sums_over_rows(problem: Problem, local: str) -> None:

@@ -88,11 +88,13 @@ def with_strata(sensitive_features: Any, control_features: Any) -> Any:
         )
     indexes = [v.index for v in given.values() if isinstance(v, pd.Series | pd.DataFrame)]
     labels = indexes[0] if indexes else range(n_rows[0])
-    parts = {
-        name: pd.concat([pd.Series(column).set_axis(labels) for column in part], axis=1)
+    parts = [
+        ((name, title if isinstance(title, str) else k), pd.Series(column).set_axis(labels))
         for name, part in columns.items()
-    }
-    return pd.concat(parts, axis=1, names=[_STRATA])
+        for k, column in enumerate(part)
+        for title in [getattr(column, "name", None)]  # of several levels, if it is a tuple
+    ]
+    return pd.concat(dict(parts), axis=1, names=[_STRATA, None])
 
 
 def split_strata(values: Any) -> tuple[Any, Any]:

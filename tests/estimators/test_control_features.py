@@ -83,11 +83,11 @@ def test_predictions_meet_the_bound_in_every_stratum(estimator):
 
 
 def test_one_stratum_is_none_and_names_of_strata_do_not_matter():
-    strata = [None, np.zeros(N), BAND, BAND.map({"high": "z", "mid": "b", "low": "c"})]
-    strata.append(pd.DataFrame({"low": BAND == "low", "high": BAND == "high"}))
+    renamed = BAND.map({"high": "z", "mid": "b", "low": "c"}).rename(("of", 2))
+    levels = pd.DataFrame({("of", "low"): BAND == "low", ("of", "high"): BAND == "high"})
     clf = fc.FairLogisticClassifier(kappa=0.02)
-    given = {"sensitive_features": SEX}
-    fits = [clone(clf).fit(X, Y, **given, control_features=one) for one in strata]
+    strata = [None, np.zeros(N), BAND, renamed, levels]
+    fits = [clone(clf).fit(X, Y, **GIVEN | {"control_features": one}) for one in strata]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, rtol=1e-6)
     np.testing.assert_allclose(fits[2].coef_, fits[3].coef_, rtol=1e-5)
     np.testing.assert_allclose(fits[2].coef_, fits[4].coef_, rtol=1e-5)
@@ -154,8 +154,7 @@ def test_a_metric_is_the_largest_over_strata(metric):
 
 def test_tables_of_rates_have_the_largest_gap_within_a_stratum():
     predicted = (X[:, 0] > 0).astype(int)
-    gaps = metrics.rate_gaps(Y, predicted, **GIVEN)
-    within = gaps_within(predicted)
+    gaps, within = metrics.rate_gaps(Y, predicted, **GIVEN), gaps_within(predicted)
     assert gaps.loc["selection_rate", "gap"] == pytest.approx(within.max())
     assert gaps.loc["selection_rate", "highest"].endswith(f"band={within.idxmax()}")
     assert len(metrics.group_rates(Y, predicted, **GIVEN)) == 7
@@ -174,6 +173,7 @@ def test_strata_with_groups_from_columns_and_on_dask():
     names, local = ["X", "y", *GIVEN], on_dask.FairLogisticClassifier(kappa=0.02)
     local.fit(**dict(zip(names, parts, strict=True)))
     np.testing.assert_allclose(local.coef_, fitted.coef_, rtol=1e-3, atol=1e-4)
+    assert local.groups_[0] == "f | stratum=high"
 
 
 WRONG_STRATA = [
