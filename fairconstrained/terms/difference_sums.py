@@ -156,12 +156,14 @@ class _Convolved(DifferenceSums):
 
     def __init__(self, function: ScalarFunction, first: "Ranked", second: "Ranked", step: float):
         super().__init__(function, first, second)
-        both, n = np.concatenate([first.scores, second.scores]), len(first.scores)
+        # The grid is as long as the scores of one side, however far they are from the other's.
+        apart, n = first.scores.min() - second.scores.min(), len(first.scores)
+        both = np.concatenate([first.scores - apart, second.scores])
         nodes, columns, values = interpolation(both, step)
         entries = values.ravel(), columns.ravel(), np.arange(0, values.size + 1, values.shape[1])
         shares = sp.csr_array(entries, shape=(len(both), len(nodes)))
         self.of_first, self.of_second = shares[:n], shares[n:]
-        self.kernel = Derivatives(function, step * np.arange(1 - len(nodes), len(nodes)))
+        self.kernel = Derivatives(function, apart + step * np.arange(1 - len(nodes), len(nodes)))
 
     def over_first(self, weights: Array, *, order: int = 0) -> Array:
         return self.of_second @ self._times(self.kernel[order][::-1], self.of_first.T @ weights)
@@ -212,7 +214,7 @@ def precise_step(function: ScalarFunction, scores: Array, points: Array) -> floa
     most = min(len(scores) * len(points) / _PAIRS_PER_NODE, _LARGEST_GRID)
     if not high - low < step * most:  # nor is it less than this where a run has diverged
         return None
-    nodes = np.arange(low - _NODES * step, high + _NODES * step, step)
+    nodes = low + step * np.arange(-_NODES, (high - low) / step + _NODES)
     values, middles = function.value(nodes), nodes[: 1 - _NODES] + 0.5 * (_NODES - 1) * step
     error = np.abs(np.convolve(values, _TO_SHARES[0], "valid") - function.value(middles)).max()
     if error > _PRECISION * max(1.0, np.abs(values).max()):
