@@ -17,6 +17,10 @@ from fairconstrained.terms.threshold_rates import FunctionOfRates
 from fairconstrained.utils.arguments import check_between
 from fairconstrained.utils.arrays import Array, SparseMatrix
 
+# The weight at which no row counts as selected, though a steep surrogate underflows to more than 0.
+# Derivatives, which are divided by it, stay finite, with their multipliers as well.
+_NONE = np.sqrt(np.finfo(float).tiny)
+
 
 class RateParity(Constraint, kw_only=True):
     r"""Parity of the selection rates of all groups, given an event.
@@ -276,13 +280,13 @@ class Precisions(FunctionOfRates):
         """Return the precisions, at one point or at several."""
         positive = (statistics.T * (np.arange(self.n_statistics) % 2)).T
         selected, hits = self.shares @ statistics, self.shares @ positive
-        overall = hits[-1] / np.where(selected[-1] > 0.0, selected[-1], np.inf)
-        return np.divide(hits, selected, out=overall + 0.0 * hits, where=selected > 0.0)
+        overall = hits[-1] / np.where(selected[-1] > _NONE, selected[-1], np.inf)
+        return np.divide(hits, selected, out=overall + 0.0 * hits, where=selected > _NONE)
 
     def _slopes(self, statistics: Array) -> Any:
         """Return the derivatives of the precisions in the rates."""
         shares, selected = as_csr(self.shares), self.shares @ statistics
-        scale = np.divide(1.0, selected, out=np.zeros(len(selected)), where=selected > 0.0)
+        scale = np.divide(1.0, selected, out=np.zeros(len(selected)), where=selected > _NONE)
         of_each = np.repeat([scale, self.averages(statistics)], np.diff(shares.indptr), axis=1)
         slopes = shares.data * of_each[0] * (shares.indices % 2 - of_each[1])
         return sp.csr_array((slopes, shares.indices, shares.indptr), shape=shares.shape)
@@ -346,7 +350,6 @@ class PredictiveParity(RateParity):
         inside = means.codes >= 0
         codes, n = np.where(inside, 2 * means.codes + (y > 0), -1), 2 * len(means)
         masses = np.bincount(codes[inside], weight[inside], n) / weight[inside].sum()
-        of_groups = sp.csr_array(means.numbers != 0.0)
-        both = sp.kron(of_groups, np.ones((1, 2)))  # cells of a group, of all groups
+        both = sp.kron(means.numbers != 0.0, np.ones((1, 2)))  # cells of a group, of all groups
         numbers = sp.csr_array(both @ sp.diags_array(masses))
         return [replace(means, codes=codes, numbers=numbers)]
