@@ -330,7 +330,7 @@ def check_groups(
     With `compared` their rates are compared, see :func:`check_shared`.
     """
     groups = Groups.encode(values, name=name, **options)
-    joined = groups.marginal or groups.stratified
+    joined = not compared and (groups.marginal or groups.stratified)
     if isinstance(values, Groups) and joined and options.get("combine") != "marginal":
         parts = f"{len(groups.columns)} attributes are on their own (combine='marginal')"
         raise ValueError(

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import MetadataRequest, get_routing_for_object
 from sklearn.utils.validation import _num_samples
 
-from fairconstrained.data.attributes import probabilities_of, split_strata
+from fairconstrained.data.groups import check_groups
 from fairconstrained.data.inputs import check_labels, check_same_rows, check_weight, known_labels
 from fairconstrained.data.sensitive_columns import Columns, SensitiveColumns
 from fairconstrained.inspection.outputs import Outputs, check_predicts, output_of
@@ -177,22 +177,23 @@ class FairnessScorer:
         Missing groups are treated as the estimator's `groups_missing` says.
         """
         groups, library = options.get("sensitive_features"), _library(self.metric)
-        missing = getattr(final_estimator(estimator), "groups_missing", "raise")
-        plain = split_strata(groups)[1] is None and probabilities_of(groups, "groups") is None
-        passed = missing == "raise" and (plain or library == "fairconstrained")
-        if groups is None or passed or library not in ("fairlearn", "fairconstrained"):
+        if groups is None or library not in ("fairlearn", "fairconstrained"):
             return self.metric(y_true, y_pred, **options)
-        rows_of: Any = (y_true, y_pred, groups, None, options.get("sample_weight"))
-        scores, values = self.response_method != "predict" or _is_ranker(estimator), []
-        for rows in GroupedRows.check(*rows_of, scores=scores, missing=missing).strata:
-            given: dict[str, Any] = {"sensitive_features": rows.groups}
-            if library == "fairlearn":
-                rows = rows.take(np.flatnonzero(rows.groups.known))
-                names = np.array(rows.groups.labels, dtype=str)
-                given["sensitive_features"] = names[rows.groups.codes]
-            if library == "fairlearn" or "sample_weight" in options:
-                given["sample_weight"] = rows.total_weight
-            values.append(self.metric(rows.labels, rows.values, **options | given))
+        labels = check_labels("y_true", y_true, _num_samples(y_true), rows="y_true")
+        missing = getattr(final_estimator(estimator), "groups_missing", "raise")
+        checks: Any = {"missing": missing, "compared": True, "probable": "query" not in options}
+        groups = check_groups(groups, len(labels), rows="y_true", **checks)
+        if library == "fairconstrained":
+            return self.metric(y_true, y_pred, **options | {"sensitive_features": groups})
+        weight = options.get("sample_weight", np.ones(len(labels)))
+        some, groups, weight = groups.surveyed(weight)
+        rows, values = GroupedRows(labels[some], np.asarray(y_pred)[some], groups, weight), []
+        for part in rows.take(np.flatnonzero(groups.known & (weight > 0.0))).strata:
+            names = np.array(part.groups.labels, dtype=str)
+            given: dict[str, Any] = {"sensitive_features": names[part.groups.codes]}
+            if "sample_weight" in options or groups.original is not None:
+                given["sample_weight"] = part.total_weight
+            values.append(self.metric(part.labels, part.values, **options | given))
         return min(values) if self.greater_is_better else max(values)
 
     def _method(self, estimator: Classifier) -> str:

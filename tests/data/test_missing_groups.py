@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairconstrained as fc
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
-from fairconstrained.metrics import group_rates, rate_gaps
+from fairconstrained.metrics import group_rates, rate_gaps, roc_parity_difference
 
 X, Y, CODES = fc.make_biased_classification(600, 4, gap=0.3, random_state=0)
 
@@ -108,7 +108,7 @@ def test_whole_numbers_have_the_names_that_they_have_without_missing_values(miss
 
 
 MODELS = [
-    fc.FairLogisticClassifier(kappa=0.03),
+    fc.FairLogisticClassifier(kappa=0.03, groups_missing="own_group"),
     fc.FairLogisticClassifier(kappa=0.03, enforce="decision"),
     fc.FairBoostingClassifier(kappa=0.03, enforce="decision", n_estimators=20, n_jobs=1),
     fc.FairThresholds(LogisticRegression(), kappa=0.03),
@@ -146,8 +146,9 @@ def test_models_meet_the_bound_in_probability_and_nearly_in_truth(data, clf):
     given = pd.DataFrame(P, columns=["a", "b"])
     decided = clf.fit(X, y, sensitive_features=given).predict(X)
     a, b = rates_by_hand(decided, P)
-    scorer = fc.make_fairness_scorer(demographic_parity_difference)
-    assert scorer(clf, X, y, sensitive_features=given) == pytest.approx(-abs(a - b))
+    for metric in (demographic_parity_difference, roc_parity_difference):
+        score = fc.make_fairness_scorer(metric)(clf, X, y, sensitive_features=given)
+        assert score == pytest.approx(-abs(a - b))
     if not isinstance(clf, fc.FairThresholds):  # whose gap is that of out-of-fold scores
         assert clf.decision_gap_ == pytest.approx(abs(a - b))
     if getattr(clf, "enforce", "decision") == "decision":
