@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import bdtr, bdtrc, gammaln, ndtri, xlog1py, xlogy
+from scipy.special import bdtr, bdtrc, gammaln, ndtri
 
 from fairconstrained.utils.arrays import Array
 
@@ -15,6 +15,7 @@ _USED = 0.985  # the part of the error that the search uses; proving the maximum
 _CURVATURE = np.sqrt(0.5)  # of a probability, in units of Fisher's information
 _PIECES = 200_000  # of the line, after which a region counts as too large
 _CHUNK = 2_000_000  # entries of a table
+_LEAST = -1e3  # the logarithm of what counts as 0
 _ADDED = 3.0  # rows of each label, where standard deviations are computed
 
 
@@ -85,17 +86,14 @@ class TwoRates:
         most the value at the smaller first and the larger second rate.
         """
         nodes = _spread(*self.range, _NODES)
-        left, right = nodes[:-1], nodes[1:]
+        values = self._probability(most, self.on_line(nodes), nodes, delta)
+        left, right, ends = nodes[:-1], nodes[1:], np.stack([values[:-1], values[1:]])
         for _ in range(41):
-            points = np.unique(np.concatenate([left, right]))
-            values = self._probability(most, self.on_line(points), points, delta)
             if values.max() > delta:
                 return False
-            places = np.searchsorted(points, left), np.searchsorted(points, right)
-            ends = np.maximum(values[places[0]], values[places[1]])
             information = np.minimum(self._information(left, right), 1e300)
             margin = _CURVATURE * information * (right - left) ** 2 / 8.0
-            rest = np.flatnonzero(ends + margin > delta)
+            rest = np.flatnonzero(ends.max(axis=0) + margin > delta)
             if len(rest):
                 corner = self.on_line(left[rest]), right[rest]
                 rest = rest[self._probability(most, *corner, delta) > delta]
@@ -103,8 +101,11 @@ class TwoRates:
                 return True
             if 2 * len(rest) > _PIECES:
                 return False
-            middle = 0.5 * (left[rest] + right[rest])
-            left, right = np.append(left[rest], middle), np.append(middle, right[rest])
+            left, right, (first, last) = left[rest], right[rest], ends[:, rest]
+            middle = 0.5 * (left + right)
+            values = self._probability(most, self.on_line(middle), middle, delta)
+            left, right = np.append(left, middle), np.append(middle, right)
+            ends = np.stack([np.append(first, values), np.append(values, last)])
         return False
 
     def largest(self, most: Array, delta: float) -> float:
@@ -195,7 +196,9 @@ def _window(n: int, p: Array, reach: float) -> tuple[Array, Array, Array]:
     counts = start[:, None] + np.arange(min(width, n + 1))
     inside = counts <= n
     k = np.minimum(counts, n)
-    logs = _log_binomials(n)[k] + xlogy(k, p[:, None]) + xlog1py(n - k, -p[:, None])
+    with np.errstate(divide="ignore"):  # of probabilities 0 and 1, which have no other factors
+        log_p, log_q = (np.maximum(each, _LEAST)[:, None] for each in (np.log(p), np.log1p(-p)))
+    logs = _log_binomials(n)[k] + k * log_p + (n - k) * log_q
     below = np.where(start > 0, bdtr(np.maximum(start - 1, 0), n, p), 0.0)
     return start, np.where(inside, np.exp(logs), 0.0), below
 
@@ -251,15 +254,25 @@ def _limit(test: TwoRates, delta: float, surplus: int) -> float:
         return span
     least = test.first * test.bottom - test.second * test.top - test.bound
     low, high = (least, 0.0) if surplus <= 0 else (0.0, span)
-    while high - low > _PRECISION:
-        middle = 0.5 * (low + high)
-        enough = replace(test, bound=test.bound + middle).largest(most, delta) <= delta
-        low, high = (low, middle) if enough else (middle, high)
+
+    def excess(more: float) -> float:
+        """Return by how many standard errors the probability of the region is too large."""
+        return _too_large(replace(test, bound=test.bound + more).largest(most, delta), delta)
+
+    if excess(low) <= 0.0:
+        high = low
+    elif excess(high) < 0.0:
+        high = brentq(excess, low, high, xtol=0.5 * _PRECISION) + 0.5 * _PRECISION
     while surplus > 0 or high < 0.0:
         if high >= span or replace(test, bound=test.bound + high).holds(most, delta):
             break
         high += _PRECISION
     return float(min(high, 0.0 if surplus <= 0 else span))
+
+
+def _too_large(chance: float, delta: float) -> float:
+    """Return by how many standard errors a probability is too large."""
+    return float(ndtri(np.clip(chance, 1e-300, 1.0 - 1e-16)) - ndtri(delta))
 
 
 def ratio_interval(
@@ -292,8 +305,7 @@ def _largest_ratio(count: int, n: int, other: int, m: int, delta: float) -> floa
         test = TwoRates(n, m, 1.0, float(np.exp(log_ratio)), 0.0)
         most = test.candidate(test.statistic(count / n, other / m))
         most[other:] = np.maximum(most[other:], count)  # these counts, whatever the rounding
-        chance = np.clip(test.largest(most, delta), 1e-300, 1.0 - 1e-16)
-        return float(ndtri(chance) - ndtri(_USED * delta))
+        return _too_large(test.largest(most, delta), _USED * delta)
 
     centre = np.log((count + 0.5) / (n + 0.5)) - np.log((other + 0.5) / (m + 0.5))
     spread = -ndtri(delta) * np.sqrt(1.0 / (count + 0.5) + 1.0 / (other + 0.5))
