@@ -163,18 +163,18 @@ class ExpectedGap:
 
     over the values that rates can have. It is more than the gap of their means. The variance of few
     rows is that of their rate and the rate of all rows together. A search among many models finds
-    one that meets a bound by chance, so that rates on the training rows are biased. Of smooth
-    linear models the rates are those on rows that are left out of the fit, to first order
-    (:func:`~fairconstrained.decisions.left_out.score_changes`).
+    one that meets a bound by chance, so that rates on the training rows are biased. This matters
+    for at most 20,000 rows, for trees and networks, and where the bound costs more than .02 of the
+    accuracy. Of smooth linear models the rates are then those on rows that are left out of the fit,
+    to first order (:func:`~fairconstrained.decisions.left_out.score_changes`).
 
-    Where the bound costs more than .02 of the accuracy, a model is too far from the fit on scores
-    for a formula, and there is none for trees, networks, several classes and hinge losses. Then the
-    fit is repeated on half of the rows, and measured on the other half, with trees and networks, at
-    most 20,000 rows or such a cost. Let d be its gap there minus its expected gap. Then
-    :math:`d / \sqrt 2` is added, because noise falls with the root of the number of rows. The
-    result is at least the training gap, and it is raised at most to the gap on the other half. This
-    is not done with `confidence`, which has a test of its own, and for constant predictions,
-    thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
+    There is no such formula for trees, networks, several classes and hinge losses, and where the
+    bound costs so much accuracy, the model is too far from the fit on scores for it. Then the fit
+    is repeated on half of the rows, and measured on the other half. Let d be its gap there minus
+    its expected gap. Then :math:`d / \sqrt 2` is added, because noise falls with the root of the
+    number of rows. The result is at least the training gap, and it is raised at most to the gap on
+    the other half. This is not done with `confidence`, which has a test of its own, and for
+    constant predictions, thresholds, a `SelectionRate`, `constraint_data` and rows in shards.
 
     Attributes
     ----------

@@ -250,13 +250,13 @@ class Fit:
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
         squares = None if data.squares is None else data.squares / data.sample_weight**2
         far, likely = search.accuracy_cost > _MUCH_ACCURACY, None
-        if not (search.constant or far):
+        noisy = far or at.problem.n_rows <= _ROWS_WITH_NOISE or self.model.fits_features
+        noisy &= not search.constant
+        if noisy and not far:
             fitted = self.problem.uncounted().at(start.w)
             likely = statistics_left_out(at, fitted, start.multipliers)
         gaps = new_rows.expected_gaps(at, squares, constant=search.constant, likely=likely)
-        noisy = far or at.problem.n_rows <= _ROWS_WITH_NOISE or self.model.fits_features
-        noisy &= likely is None and not search.constant
-        if gaps and self.half and not limits and noisy:
+        if gaps and self.half and not limits and noisy and likely is None:
             gaps = self._tested_on_half(gaps, *self.half())
         search = replace(search, w=at.w, expected_gaps=gaps)
         return Solution(search.result(at, result), search, certificate)
