@@ -43,7 +43,7 @@ class SQP(Solver, kw_only=True):
     and vanishes near a solution, where steps are Newton's. rho is only large enough for the steps
     to approach the constraints; it grows where these cannot be met, and the run ends at a point of
     least violation. Where constraints are nearly met but no step meets them better, as in problems
-    without an interior, steps aim at a violation of a sixth of `tol`: multipliers are then bounded.
+    without an interior, steps aim at a violation of `tol` / 6 or less: multipliers are bounded.
 
     A Hessian counts as a data pass.
 
@@ -175,7 +175,7 @@ class Steps:
             )
         self.curvature, self.tol = curvature, start.tol
         self.cap, self.growth = solver.rho, solver.growth
-        self.shift = self.level = 0.0
+        self.shift = self.share = 0.0
         self.failure: Status | None = None
         self.error, self.failed, self.still = np.inf, 0, 0
         first = Multipliers.of(start.multipliers, at.problem.n_constraints)
@@ -184,7 +184,7 @@ class Steps:
     def _move(self, at: Evaluation, multipliers: Multipliers, width: float) -> None:
         """Take a point; its Hessian only where the last one did not serve well."""
         self.at, self.multipliers = at, multipliers
-        self.model = Linearised(at, multipliers, width, self.tol, self.level)
+        self.model = Linearised(at, multipliers, width, self.tol, self.share * objective_scale(at))
         if self.curvature.exact:
             before, self.error = self.error, KKT.of(at, multipliers).error
             if not self.error <= _KEPT * before < np.inf:
@@ -205,7 +205,7 @@ class Steps:
         # The merit function is exact for prices above the sum of the multipliers. Twice the sum
         # leaves room for them to grow; much more would make steps along the constraints short.
         price = max(_LEAST_PRICE, 2.0 * step.multipliers.total)
-        fall = max(at.violation - self.level, 0.0) - step.violation
+        fall = max(at.violation - model.level, 0.0) - step.violation
         predicted = price * fall - float(model.gradient @ step.s)
         predicted -= 0.5 * (step.bent - curvature.added(step.s))
         trial, taken = at.problem.at(at.w + step.s), step
@@ -251,11 +251,11 @@ class Steps:
             self.still = 0
             return False
         nearly_met = min(at.violation, step.violation) <= allowed
-        if nearly_met and not self.level and self.cap >= _LARGE_CAP:
+        if nearly_met and not self.share and self.cap >= _LARGE_CAP:
             # No step meets the constraints exactly: they have no interior, and their multipliers
             # would grow without bound. They stay bounded if a part of the tolerance is used.
-            self.level = self.model.level = 0.5 * allowed
-            self.still = 0
+            self.share, self.still = 0.5 * allowed, 0
+            self.model.level = self.share * objective_scale(at)
             return False
         self.cap = min(self.growth * self.cap, _CAP_LIMIT)
         still = at.violation - step.violation <= 0.1 * self.tol
@@ -279,7 +279,7 @@ class Steps:
 
     def _merit(self, at: Evaluation, price: float) -> float:
         """Return the exact penalty function; infinite where something overflowed."""
-        value = at.objective + price * max(at.violation - self.level, 0.0)
+        value = at.objective + price * max(at.violation - self.model.level, 0.0)
         return value if np.isfinite(value) else np.inf
 
 

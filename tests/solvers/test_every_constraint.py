@@ -24,8 +24,7 @@ def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
     problem = classification(fc.EqualizedOdds(0.02, surrogate=fc.functions.Ramp()), n_groups=3)
     rough = solvers.PLADA(max_iter=20, polish=False).minimize(problem)
     fine = solvers.PLADA(max_iter=20).minimize(problem)
-    assert not rough.converged
-    assert fine.converged
+    assert fine.converged and not rough.converged
     assert fine.data_passes > rough.data_passes
     assert fine.trace.data_passes[-1] == pytest.approx(fine.data_passes)
     assert fine.n_iter == fine.trace.iteration[-1] > rough.n_iter
@@ -64,8 +63,7 @@ def test_problems_without_an_interior_are_solved_to_the_tolerance(
     result = clf.fit(X, y, sensitive_features=groups).result_
     assert result.converged
     assert result.data_passes <= most
-    constant = np.mean(y)
-    entropy = -constant * np.log(constant) - (1.0 - constant) * np.log1p(-constant)
+    entropy = -np.mean(np.log(np.where(y == 1, np.mean(y), 1.0 - np.mean(y))))
     assert result.objective <= share * entropy
 
 
@@ -79,6 +77,9 @@ def test_tolerances_are_relative_where_the_loss_is_near_zero() -> None:
     assert rough.objective_ == pytest.approx(exact.objective_, rel=2e-3)
     problem = classification(fc.DemographicParity(0.1))
     assert objective_scale(problem.at(problem.start())) == 1.0
+    rare = (X[:, 0] > np.quantile(X[:, 0], 0.95)).astype(int)
+    strict = fc.FairLogisticClassifier("roc_parity", kappa=0.0).bind(X, rare, None, groups).problem
+    assert solvers.SQP().minimize(strict).converged
 
 
 def relative_loss(name: str, constraint: str, surrogate: str) -> float:
@@ -89,8 +90,7 @@ def relative_loss(name: str, constraint: str, surrogate: str) -> float:
     result = solver.minimize(problem, random_state=0, max_data_passes=limit)
     assert result.violation <= 1e-3
     assert result.data_passes <= 1.1 * limit
-    others = (solvers.Smoothing(), solvers.Smoothing(solvers.ExactPenalty()))
-    found = [other.minimize(problem) for other in others]
+    found = [solvers.Smoothing(each).minimize(problem) for each in (None, solvers.ExactPenalty())]
     best = min(one.objective for one in found if one.violation <= 1e-3)
     return result.objective / best - 1.0
 
