@@ -274,8 +274,15 @@ def _columns(titles: Sequence[object]) -> str:
     return f"the column{'s' * (len(titles) > 1)} {shown}{more}"
 
 
-def check_three(constraint_data: Any) -> tuple[Any, Any, Any]:
-    """Return the three parts of `constraint_data`."""
+def check_three(constraint_data: Any, groups: Any = None) -> tuple[Any, Any, Any]:
+    """Return the three parts of `constraint_data`; raise if the rows of X have groups as well."""
+    if groups is not None:
+        raise ValueError(
+            "sensitive_features and control_features are of X, and with constraint_data no "
+            "constraint is on these rows. Leave them out (where only a scorer needs them, by "
+            "set_fit_request(sensitive_features=False)). Strata of constraint_data are part of its "
+            "groups, with_strata(groups, strata)."
+        )
     if isinstance(constraint_data, tuple | list) and len(constraint_data) == 3:
         X, y, groups = constraint_data
         return X, y, groups

@@ -307,11 +307,12 @@ class TrainingData:
             raise ValueError(
                 "sensitive_features_val is missing: the gaps of X_val need its groups."
             )
-        stratified = {part.stratified for part in (groups, self.groups) if part is not None}
-        if len(stratified) > 1:
+        both = groups, self.asked.groups
+        if len({part.stratified for part in both if part is not None}) > 1:
             raise ValueError(
-                "control_features_val must hold the strata of X_val if, and only if, "
-                "control_features holds those of X."
+                "control_features: the rows of the constraints have strata, and those for "
+                "validation have none, or the other way round. Pass both (control_features_val; in "
+                "constraint_data with_strata(groups, strata)) or neither."
             )
         if (query is None) != (self.query is None):
             raise ValueError(

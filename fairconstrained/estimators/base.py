@@ -183,14 +183,14 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
             Whether the tolerances are to vary, see :meth:`Fit.bind`.
         """
         groups = with_strata(sensitive_features, control_features)
+        asked = None if constraint_data is None else (*check_three(constraint_data, groups), None)
         if self.needs_queries:
             given_queries(self, query, "fit")
         rows.check_options(self)
-        narrow = not path and constraint_data is None and self._reads_by_atom()
+        narrow = not path and asked is None and self._reads_by_atom()
         data = TrainingData.check(self, X, y, groups, sample_weight, query, narrow=narrow)
-        data = replace(data.by_size(), convention=score_convention(self, data.classes))
-        if constraint_data is not None:
-            data = replace(data, constraint_data=(*check_three(constraint_data), None))
+        convention = score_convention(self, data.classes)
+        data = replace(data.by_size(), convention=convention, constraint_data=asked)
         others = data.validation_rows(*validation) if validation else None
         if others is not None and not self._stops_early:
             raise ValueError(

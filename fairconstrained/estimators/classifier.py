@@ -147,8 +147,10 @@ class FairClassifier(FairEstimator, ConstrainedClassifier):
         constraint_data : tuple of (X, y or None, groups) or None, default=None
             Rows that the constraints apply to instead of the training rows, such as later
             applicants. `y` may be None for constraints that need no labels, `groups` with
-            `sensitive_columns`. All these rows have the same weight. In a pipeline, X must be
-            transformed before. With `confidence` some of these rows are held out for the tests.
+            `sensitive_columns`; with strata they are those of :func:`with_strata`. It is an error
+            to pass `sensitive_features` or `control_features` as well. All these rows have the same
+            weight. In a pipeline, X must be transformed before. With `confidence` some of these
+            rows are held out for the tests.
 
         Returns
         -------

@@ -167,7 +167,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
             Weights of the rows, in the fits and in the measures.
         constraint_data : tuple of (X, y or None, groups) or None, default=None
             Rows of the constraints, the same in all folds; see :meth:`FairLogisticClassifier.fit`.
-            Without `sensitive_features` the measured gaps are those of these rows.
+            `sensitive_features` and `control_features` are then for the gaps on held-out rows;
+            without them the measured gaps are those of the rows of the constraints.
         **params : object
             Further arguments of the `split` of `cv`, such as `groups` for `GroupKFold`.
 
@@ -200,12 +201,13 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         base = clone(FairLogisticClassifier(**{name: getattr(self, name) for name in names}))
         on_path = clone(base).set_params(enforce="score", confidence=None)
         with execution.limited_threads(X):
-            strict = strictest(on_path, given, constraint_data=asked)
+            of_fit = sensitive_features if asked is None else None  # else only measures need them
+            strict = strictest(on_path, (X, y, sample_weight, of_fit), constraint_data=asked)
             self.kappas_ = grid(strict, self.kappas, self.n_kappas)
         weight = sample_weight
         if weight is not None:
             weight = check_weight("sample_weight", weight, _num_samples(X))
-        rows = tuple(indexable(X, column_or_1d(y), weight, sensitive_features))
+        rows = tuple(indexable(X, column_or_1d(y), weight, sensitive_features, of_fit))
         folds = folds_of(self, X, rows[1], weight, splitting)
         self.n_splits_ = len(folds)
         progress = SearchProgress(self, (X, y, sample_weight), len(alphas) * len(folds))
@@ -225,7 +227,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
         self.best_estimator_ = clone(base).set_params(**best)
         progress.say(f"all rows with kappa {self.kappa_:.4g} and alpha {self.alpha_}")
         with progress.task("refit", self.best_estimator_):
-            groups = {"sensitive_features": sensitive_features, "constraint_data": asked}
+            groups = {"sensitive_features": of_fit, "constraint_data": asked}
             self.best_estimator_.fit(X, y, sample_weight, **groups)
         self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         execution.set_fitted(self, execution.fitted_attributes(self.best_estimator_))
@@ -280,7 +282,8 @@ def _measure(
     )
     base = clone(base).set_params(alpha=alpha)
     with execution.limited_threads(inside[0]):
-        path, _ = follow(strictest(base, inside, outside, constraint_data=asked), kappas, outside)
+        strict = strictest(base, (*inside[:3], inside[4]), outside[:4], constraint_data=asked)
+        path, _ = follow(strict, kappas, outside[:4])
     measures = {name: path.validation[key] for name, key in _MEASURES.items()}
     return measures, [model.result_.without_arrays() for model in path.estimators]
 

@@ -116,8 +116,9 @@ def fairness_path(
     sensitive_features_val, control_features_val : array-like, DataFrame or None
         Their groups and strata.
     constraint_data : tuple of (X, y or None, groups) or None, default=None
-        Rows that the constraints apply to, as in `fit`; a pipeline transforms their X. If the
-        validation rows have no groups, their gaps are those of these rows.
+        Rows that the constraints apply to, as in `fit`, where the rows of X have no groups; a
+        pipeline transforms their X. If the validation rows have no groups, their gaps are those of
+        these rows.
     bound : bool, default=False
         Whether to compute the `optimality_gap_` of every model.
 

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fairconstrained as fc
+from fairconstrained.dask import FairLogisticClassifier as OnDask
 
 X, Y, GROUPS = fc.make_biased_classification(1200, 5, gap=0.5, random_state=0)
 X, Z, Y, LATER, SEX = X[:600], X[600:], Y[:600], Y[600:], GROUPS[600:]
@@ -27,11 +28,9 @@ def test_the_training_rows_passed_again_change_nothing(name: str) -> None:
     assert_allclose(again, clf.fit(Z, LATER, sensitive_features=SEX).coef_, atol=1e-4)
 
 
-EVERY_MODEL = [
-    fc.FairLogisticClassifier,
-    pytest.param(fc.FairBoostingClassifier, marks=pytest.mark.slow),
-    pytest.param(fc.FairNetworkClassifier, marks=pytest.mark.slow),
-]
+SLOW = [fc.FairBoostingClassifier, fc.FairNetworkClassifier]
+EVERY_MODEL = [fc.FairLogisticClassifier]
+EVERY_MODEL += [pytest.param(model, marks=pytest.mark.slow) for model in SLOW]
 
 
 @ON_SCORES
@@ -39,14 +38,12 @@ EVERY_MODEL = [
 def test_every_model_meets_the_bound_on_rows_without_labels(make) -> None:
     clf = make(kappa=0.03, random_state=0).fit(X, Y, constraint_data=ASKED)
     assert gap_of(clf.predict_proba(Z)[:, 1], SEX) == pytest.approx(clf.gap_, abs=1e-6)
-    assert clf.gap_ <= 0.0301
-    assert clf.groups_.tolist() == [0, 1]
+    assert clf.gap_ <= 0.0301 and clf.groups_.tolist() == [0, 1]
 
 
 def test_decisions_on_these_rows_and_their_certificate() -> None:
-    clf = fc.FairHingeClassifier(kappa=0.15, enforce="decision", random_state=0).fit(
-        X, Y, constraint_data=ASKED
-    )
+    clf = fc.FairHingeClassifier(kappa=0.15, enforce="decision", random_state=0)
+    clf.fit(X, Y, constraint_data=ASKED)
     assert gap_of(clf.predict(Z), SEX) == pytest.approx(clf.decision_gap_)
     assert clf.bound_met_
     clf.set_params(confidence=0.8, kappa=0.25).fit(X, Y, constraint_data=ASKED)
@@ -68,8 +65,7 @@ def test_constraints_that_need_no_labels_do_not_look_at_them(constraint) -> None
         return
     one, other = (constraint.bind(y, SEX, np.ones(600)) for y in (2.0 * LATER - 1.0, np.zeros(600)))
     scores = np.random.default_rng(0).standard_normal(600)
-    start = one.auxiliary_start
-    assert_allclose(one.forward(scores, start)[0], other.forward(scores, start)[0])
+    assert_allclose(*(term.forward(scores, one.auxiliary_start)[0] for term in (one, other)))
 
 
 @ON_SCORES
@@ -83,7 +79,7 @@ def test_paths_searches_and_pipelines() -> None:
     probabilities = scaled.estimator_at(kappa=0.03).predict_proba(Z)[:, 1]
     assert gap_of(probabilities, SEX) == pytest.approx(0.03, abs=1e-3)
     search = fc.FairLogisticClassifierCV(kappas=[0.1, 0.03], cv=2, max_gap=0.5)
-    search.fit(X, Y, constraint_data=ASKED)
+    search.fit(X, Y, constraint_data=ASKED, sensitive_features=GROUPS[:600])
     assert search.gap_ == pytest.approx(search.kappa_, abs=1e-4)
     with config_context(enable_metadata_routing=True):
         grid = GridSearchCV(clf, {"kappa": [0.03]}, cv=2).fit(X, Y, constraint_data=ASKED)
@@ -107,22 +103,24 @@ def test_rows_that_do_not_fit_are_named(asked, message: str) -> None:
 
 def test_rankers_have_constraints_without_queries_on_them() -> None:
     query = np.arange(600) // 20
-    ranker = fc.FairRanker("group_auc", kappa=0.05)
-    ranker.fit(X, Y, query=query, constraint_data=ASKED)
+    ranker = fc.FairRanker("group_auc", kappa=0.05).fit(X, Y, query=query, constraint_data=ASKED)
     assert ranker.bound_met_
     with pytest.raises(ValueError, match="constraint_data has no queries"):
         fc.FairRanker("query_parity").fit(X, Y, query=query, constraint_data=(Z, LATER, SEX))
 
 
-def test_estimators_on_dask_collections_refuse_them() -> None:
-    from fairconstrained.dask import FairLogisticClassifier as OnDask
+REFUSED = [
+    (OnDask(), "constraint_data is for rows in memory"),
+    (fc.FairThresholds(fc.FairLogisticClassifier()), "constraint_data: thresholds are"),
+    (fc.FairLogisticClassifier(), "with constraint_data no constraint is on these rows"),
+    (fc.FairLogisticClassifierCV(kappas=[0.1]), "the rows of the constraints have strata, and"),
+]
 
-    with pytest.raises(ValueError, match="constraint_data is for rows in memory"):
-        OnDask().fit(X, Y, constraint_data=ASKED)
 
-
+@pytest.mark.cases(4)
 @pytest.mark.parametrize("routing", [False, True])
-def test_thresholds_refuse_them(routing: bool) -> None:
-    clf, refused = fc.FairThresholds(fc.FairLogisticClassifier()), "constraint_data: thresholds are"
-    with config_context(enable_metadata_routing=routing), pytest.raises(ValueError, match=refused):
-        clf.fit(X, Y, sensitive_features=GROUPS[:600], constraint_data=ASKED)
+@pytest.mark.parametrize(("clf", "said"), REFUSED)
+def test_what_refuses_them(clf, said: str, routing: bool) -> None:
+    given = {"sensitive_features": GROUPS[:600], "control_features": X[:, 0] > 0.0}
+    with config_context(enable_metadata_routing=routing), pytest.raises(ValueError, match=said):
+        clf.fit(X, Y, **given, constraint_data=ASKED)
