@@ -178,14 +178,14 @@ def best_of(
         return first, at
     best, used = first, first.data_passes
     failed = _has_failed(first, solver, options)
-    several = several_solutions(problem, first.multipliers)
-    if options.solver == "auto" and not failed and several:
+    also = options.solver == "auto" and several_solutions(problem, first.multipliers)
+    if also and not failed:
         gap = optimality_gap(at, first.multipliers, data_passes=1.0).gap
         if gap is not None and gap <= _CLEAR_GAIN:
             return first, at
-    again = failed and warm is not None  # a start may be a dead end
+    # A start may be a dead end, and a run with max_iter is not polished.
+    again = failed and (warm is not None or options.max_iter is not None)
     near = warm if isinstance(warm, Start) and not again else None
-    also = several and options.solver == "auto" and options.max_iter is None
     others = _others(solver, problem, options, first, again=again) if failed or also else []
     tried = [(other, near) for other in others]
     if isinstance(options.solver, str) and solver.seeks_feasibility:
@@ -267,7 +267,8 @@ def _others(
     others = [default_solver(problem).with_options(tol=solver.tol)]
     others += [without_kinks(problem, kind(tol=solver.tol)) for kind in (SQP, AugmentedLagrangian)]
     each = {_text(other, problem): other for other in others if not other.missing(problem)}
-    return [other for text, other in each.items() if again or text != _text(solver, problem)]
+    first = others[0] if options.solver == "auto" else solver  # without the user's max_iter
+    return [other for text, other in each.items() if again or text != _text(first, problem)]
 
 
 def _text(solver: Solver, problem: Problem) -> str:

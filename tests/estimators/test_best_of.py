@@ -88,7 +88,7 @@ def few_rows(seed):
 
 
 RAMP = fc.DisparateImpact(ratio=0.95, surrogate="ramp")
-CASES = fc.FairLogisticClassifier("partial_dp", 0.01), fc.FairHingeClassifier(RAMP)
+CASES = fc.FairLogisticClassifier("partial_dp", 0.01), fc.FairHingeClassifier(RAMP, max_iter=900)
 
 
 @pytest.mark.parametrize("clf", CASES)
