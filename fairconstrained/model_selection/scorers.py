@@ -33,6 +33,7 @@ _ENDINGS = {
     "_error_group_max": False,
     "_score_group_min": True,
 }
+_OURS = "fairconstrained.metrics"
 _METHODS = {"predict", "predict_proba", "predict_log_proba", "decision_function"}
 
 
@@ -176,14 +177,13 @@ class FairnessScorer:
 
         Missing groups are treated as the estimator's `groups_missing` says.
         """
-        groups, library = options.get("sensitive_features"), _library(self.metric)
-        if groups is None or library not in ("fairlearn", "fairconstrained"):
+        if (groups := options.get("sensitive_features")) is None or not _library(self.metric):
             return self.metric(y_true, y_pred, **options)
         labels = check_labels("y_true", y_true, _num_samples(y_true), rows="y_true")
         missing = getattr(final_estimator(estimator), "groups_missing", "raise")
-        checks: Any = {"missing": missing, "compared": True, "probable": "query" not in options}
-        groups = check_groups(groups, len(labels), rows="y_true", **checks)
-        if library == "fairconstrained":
+        checks: Any = {"missing": missing, "probable": "query" not in options, "rows": "y_true"}
+        groups = check_groups(groups, len(labels), compared=True, **checks)
+        if _library(self.metric) == _OURS:
             return self.metric(y_true, y_pred, **options | {"sensitive_features": groups})
         weight = options.get("sample_weight", np.ones(len(labels)))
         some, groups, weight = groups.surveyed(weight)
@@ -284,7 +284,8 @@ def _is_ranker(estimator: object) -> bool:
 
 
 def _library(metric: Callable[..., float]) -> str:
-    return (getattr(_inner(metric), "__module__", None) or "").split(".")[0]
+    module = getattr(_inner(metric), "__module__", None) or ""
+    return next((name for name in ("fairlearn", _OURS) if module.startswith(f"{name}.")), "")
 
 
 def _counts_ones(metric: Callable[..., float]) -> bool:
@@ -296,7 +297,7 @@ def _counts_ones(metric: Callable[..., float]) -> bool:
 def _greater_is_better(metric: Callable[..., float]) -> bool:
     """Return whether a large value of a metric is good, by its name."""
     name = _name(metric)
-    if _library(metric) in ("fairlearn", "fairconstrained"):
+    if _library(metric):
         for ending, better in _ENDINGS.items():
             if name.endswith(ending):
                 return better
