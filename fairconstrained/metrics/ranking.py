@@ -1,5 +1,7 @@
 """Measures of rankings within queries: the discounted gain, and pairwise errors by group."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -257,7 +259,9 @@ def query_parity_difference(
         \max_q \max_{a \ne b} |\Pr(s_i < s_j \mid i \in q, a+;\ j \in q, b-)
         - \Pr(s_i < s_j \mid i \in q, b+;\ j \in q, a-)|
 
-    Ties count half. Queries without the pairs to be compared are left out.
+    Ties count half. Queries without the pairs to be compared are left out. With strata
+    (:func:`~fairconstrained.with_strata`) rows are compared within them, and the largest difference
+    of all strata is returned.
 
     Parameters
     ----------
@@ -285,11 +289,12 @@ def query_parity_difference(
     1.0
     """
     level = check_between("quantile", quantile, 0.0, 1.0, "of the queries' differences")
-    errors = query_pairwise_errors(
-        y_true, y_pred, query=query, sensitive_features=sensitive_features, pos_label=pos_label
-    )
-    gaps = query_gaps(errors)
-    return float(np.quantile(gaps, level)) if len(gaps) else float("nan")
+    _, scores, _ = _checked(y_true, y_pred, query, sensitive_features=sensitive_features)
+    groups = check_groups(sensitive_features, len(scores), rows="y_pred", compared=True)
+    measured = partial(query_pairwise_errors, y_true, scores, query=query, pos_label=pos_label)
+    errors = (measured(sensitive_features=part) for part in groups.by_stratum)
+    quantiles = [np.quantile(gaps, level) for gaps in map(query_gaps, errors) if len(gaps)]
+    return float(max(quantiles, default=np.nan))
 
 
 def query_gaps(errors: pd.DataFrame) -> Array:
