@@ -179,7 +179,7 @@ def _spread(low: float, high: float, n: int) -> Array:
     """Return points between two ends, denser near them."""
     points = low + (high - low) * np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, n)) ** 2
     points[-1] = high
-    return points
+    return np.minimum(points, high)  # `low` may be larger, by rounding
 
 
 @lru_cache(maxsize=512)
