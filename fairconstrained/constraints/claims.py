@@ -1,5 +1,6 @@
 """Statements about the population's rates that rows held out from training can test."""
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -64,14 +65,19 @@ class Sample:
         """The number of rows; with weights that differ, the effective sample size."""
         return min(1.0 / float(self.squares.sum()), float(self.n_rows))
 
+    @cached_property
+    def equal(self) -> bool:
+        """Whether all weights are equal: then counts are binomial."""
+        return math.isclose(self.size, self.n_rows, rel_tol=1e-5)
+
     def selected(self, scores: Scores) -> "tuple[Sample, float]":
         """Return the sample of the selected rows, and their share of the weight."""
         shares, counts = shares_selected(scores, self.rows, self.repeats)
-        weight, equal = self.weight * shares, np.isclose(self.size, self.n_rows)
+        weight = self.weight * shares
         share = float(weight.sum())
         unit = share or 1.0
         # If weights in an atom differ, those of its selected rows are not known. All are counted.
-        squares = self.squares * (counts / self.repeats if equal else counts > 0)
+        squares = self.squares * (counts / self.repeats if self.equal else counts > 0)
         return Sample(self.rows, weight / unit, counts, squares / unit**2), share
 
     def rates(self, scores: Scores, thresholds: Array) -> Array:
@@ -243,8 +249,7 @@ class Claim:
         With `decide` it is a number that is at most 0 where the statement is accepted: for two
         rates, how far their counts are from the critical region.
         """
-        # with equal weights counts are binomial
-        exact = all(np.isclose(sample.size, sample.n_rows) for sample in self.samples)
+        exact = all(sample.equal for sample in self.samples)
         if not exact or (len(line) > 1 and min(line) > ROUNDING):
             return self._weighted_limit(scores, line, delta)
         # exact tests of binomial counts
