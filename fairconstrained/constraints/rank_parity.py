@@ -59,6 +59,7 @@ class RankGaps(OnCells):
 
     ranks: tuple[float, float]
     n_auxiliary: int = 0
+    of_differences = True
 
     def forward(self, scores: Array, auxiliary: Array = NO_AUXILIARY) -> tuple[Array, Pullback]:
         """Return the gaps; their pullback gives zeros."""

@@ -55,14 +55,16 @@ class ScoresOnLine:
     def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
         """Return the statistics of terms, (n_points, n_statistics), evaluated at every t.
 
-        They come with the values of their own variables at the points.
+        They come with the values of their own variables at the points. A term of differences of
+        scores is the same at all of them where every score changes by the same amount.
         """
-        return [
-            np.array(
-                [term.forward(self.scores(t), v)[0] for t, v in zip(points, each, strict=True)]
-            )
-            for term, each in requests
-        ]
+        every = []
+        for term, variables in requests:
+            same = term.of_differences and np.ptp(self.by) == 0.0
+            some = zip(points[:1] if same else points, variables, strict=False)
+            values = np.array([term.forward(self.scores(t), v)[0] for t, v in some])
+            every.append(np.broadcast_to(values, (len(points), values.shape[1])))
+        return every
 
 
 class ClassScores(ScoresOnLine):

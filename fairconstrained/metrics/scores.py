@@ -211,11 +211,6 @@ def distances(cells: Sequence[tuple[Array, Array]]) -> Array:
     return np.minimum(np.max(gaps, axis=0), 1.0)
 
 
-def _above(first: Ranked, second: Ranked) -> float:
-    """Return the probability that a score of the first cell exceeds one of the second."""
-    return float(first.weights @ second.share_below(first.scores))
-
-
 def _halves(rows: GroupedRows) -> Iterator[tuple[Ranked, Ranked, float]]:
     """Yield the scores of each group's positive and negative rows, and its weight.
 
@@ -265,7 +260,7 @@ def group_auc_difference(rows: GroupedRows) -> float:
     0.5
     """
     gaps = [
-        abs(_above(*pair) - 0.5)
+        abs(Ranked.probability_above(*pair) - 0.5)
         for part in rows.strata
         for pair in combinations([Ranked(*part.of_group(k)) for k in range(len(part.groups))], 2)
     ]
@@ -313,7 +308,7 @@ def inter_group_auc_difference(rows: GroupedRows, pos_label: object = None) -> f
     0.5
     """
     gaps = [
-        abs(_above(first[0], second[1]) - _above(second[0], first[1]))
+        abs(first[0].probability_above(second[1]) - second[0].probability_above(first[1]))
         for part in rows.against(pos_label).strata
         for first, second in combinations(_halves(part), 2)
     ]
@@ -362,7 +357,7 @@ def intra_group_auc_difference(
     gaps = [0.0]
     for part in rows.against(pos_label).strata:
         halves = list(_halves(part))
-        aucs = np.array([_above(positive, negative) for positive, negative, _ in halves])
+        aucs = np.array([above.probability_above(below) for above, below, _ in halves])
         masses = np.array([mass for *_, mass in halves])
         if len(aucs) > 1:
             others = (masses @ aucs - masses * aucs) / (masses.sum() - masses)

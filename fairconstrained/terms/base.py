@@ -53,6 +53,8 @@ class Term(ABC):
         the atom's total W, gives the term on all rows: ``take(atoms, weights / W[atoms])``.
     of_rates : bool
         Whether the statistics are averages of a function of the scores over cells.
+    of_differences : bool
+        Whether the statistics stay the same where all scores change by the same number.
     factored : bool
         Whether pullbacks of a shardable term are a :class:`FactoredPullback`.
     output_blocks : ndarray of int of shape (n_outputs,) or None
@@ -71,6 +73,7 @@ class Term(ABC):
     curved: bool = False
     shardable: bool = False
     of_rates: bool = False
+    of_differences: bool = False
     factored: bool = False
     output_blocks: Array | None = None
 

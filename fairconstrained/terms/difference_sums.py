@@ -209,14 +209,20 @@ def precise_step(function: ScalarFunction, scores: Array, points: Array) -> floa
     bend = float(np.max(np.abs(function.curvature)))
     if not function.smooth or not 0.0 < bend < np.inf:
         return None
-    low, high = scores.min() - points.max(), scores.max() - points.min()
     step = _STEP / np.sqrt(bend)
     most = min(len(scores) * len(points) / _PAIRS_PER_NODE, _LARGEST_GRID)
-    if not high - low < step * most:  # nor is it less than this where a run has diverged
+    # the nodes within reach of any difference: from the first one of every point, up to the next
+    first = np.sort(np.floor((scores.min() - points) / step)) - _NODES
+    reach = np.ceil(np.ptp(scores) / step) + 2 * _NODES + 1
+    counts = np.minimum(np.diff(first, append=np.inf), reach)
+    if not counts.sum() < most:  # nor is it less than this where a run has diverged
         return None
-    nodes = low + step * np.arange(-_NODES, (high - low) / step + _NODES)
-    values, middles = function.value(nodes), nodes[: 1 - _NODES] + 0.5 * (_NODES - 1) * step
-    error = np.abs(np.convolve(values, _TO_SHARES[0], "valid") - function.value(middles)).max()
+    counts = counts.astype(int)
+    nodes = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    values, whole = function.value(step * nodes), nodes[_NODES - 1 :] - nodes[: 1 - _NODES] < _NODES
+    middles = step * (nodes[: 1 - _NODES] + 0.5 * (_NODES - 1))
+    errors = np.convolve(values, _TO_SHARES[0], "valid") - function.value(middles)
+    error = np.abs(errors[whole]).max()
     if error > _PRECISION * max(1.0, np.abs(values).max()):
         return None
     return float(step)
@@ -240,7 +246,7 @@ def pair_sum(function: ScalarFunction, first: "Ranked", second: "Ranked") -> tup
     """
     if isinstance(function, Indicator):
         zeros = np.zeros_like(first.scores), np.zeros_like(second.scores)
-        return float(first.weights @ second.share_below(first.scores)), lambda: zeros
+        return first.probability_above(second), lambda: zeros
     sums = difference_sums(function, first, second)
 
     def slopes() -> tuple[Array, Array]:
@@ -317,6 +323,13 @@ class Ranked:
         return 0.5 * (
             weight[self.below(points - near)] + weight[self.below(points + near, "right")]
         )
+
+    def probability_above(self, other: "Ranked") -> float:
+        """Return the weighted share of pairs whose score here is the larger one; ties count half.
+
+        Sorted scores are found several times faster.
+        """
+        return float(self.weights[self.order] @ other.share_below(self.ascending))
 
     def top(self, level: float) -> Array:
         """Return the part of every weight that is within the highest `level` of all weight.

@@ -57,6 +57,7 @@ class PairMeans(OnCells, FunctionAverages):
 
     pairs: Array
     function: ScalarFunction = field(kw_only=True)
+    of_differences = True
 
     def _bend(self) -> Array:
         r"""Return the largest downward curvature of any output along each score.
