@@ -228,10 +228,11 @@ def _better_constant(problem: Problem, best: Result, tol: float, options: Any) -
     points = start[None] if direction is None else start + np.outer(_LEVELS, direction)
     if direction is not None and isinstance(problem.objective.term, MultinomialLoss):
         # At equal scores the derivative in the intercept of a class is 1 / K less its share.
-        classes = np.flatnonzero(direction[: problem.objective.model.n_parameters])
+        parameters = start[: problem.objective.model.n_parameters]
+        classes = np.flatnonzero(direction[: parameters.size])
         shares = 1.0 / len(classes) - problem.at(start).gradient()[classes]
-        points = start[None]
-        points[0, classes] = np.log(np.maximum(shares, _RARE))
+        parameters[classes] = np.log(np.maximum(shares, _RARE))
+        points = problem.start_at(parameters)[None]
     objectives = np.array([problem.at(point).objective for point in points])
     wanted = (1.0 - _CLEAR_GAIN) * best.objective if best.violation <= tol else np.inf
     for k in np.argsort(objectives, kind="stable"):
