@@ -211,7 +211,7 @@ class _Search:
             self.lagrangian = pooled
             last = self._at(self._relaxed(multipliers / far), w)
         # the change of a multiplier that bends the rows of its constraint as much as the loss does
-        unit = 1.0 / np.maximum(last.relaxed.bends[1:], fenchel.TINY)
+        unit = 1.0 / np.maximum(last.relaxed.bends[1:], fenchel.TINY**0.5)
         kept, radius, small = None, 1.0, 0
         for step in range(_STEPS):
             if step % _SAME == 0:
