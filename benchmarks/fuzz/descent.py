@@ -82,12 +82,13 @@ def local(outcome: Outcome) -> Local:
     """Return the problem by the independent formulas, the answer as a point of it."""
     estimator, (rows, counted) = outcome.estimator, rows_of(outcome)
     X = _features(outcome)[counted]
-    scale = np.asarray(estimator.feature_scale_)
+    # Sensitive columns that the model may not see are the last ones of X.
+    scale, coef = (each[: X.shape[1]] for each in (estimator.feature_scale_, estimator.coef_[0]))
     mean = X.mean(axis=0) if estimator.fit_intercept else np.zeros(X.shape[1])
     Z = (X - mean) / scale
-    answer = np.append(estimator.coef_[0] * scale, 0.0)
+    answer = np.append(coef * scale, 0.0)
     if estimator.fit_intercept:
-        answer[-1] = estimator.intercept_[0] + mean @ estimator.coef_[0]
+        answer[-1] = estimator.intercept_[0] + mean @ coef
 
     def scores(w: Array) -> Array:
         return Z @ w[:-1] + w[-1] * estimator.fit_intercept
@@ -188,8 +189,9 @@ def covered(outcome: Outcome) -> Local | None:
         return _local_of_classes(outcome) if len(data.positions) <= 2000 else None
     if getattr(estimator, "enforce", "") != "score" or measure(outcome) is None:
         return None
-    shape = getattr(estimator, "coef_", np.empty(0)).shape
-    return local(outcome) if shape == (1, _features(outcome).shape[1]) else None
+    coef, n = getattr(estimator, "coef_", np.empty((0, 0))), _features(outcome).shape[1]
+    seen = coef.ndim == 2 and len(coef) == 1 and not coef[0, n:].any()
+    return local(outcome) if seen else None
 
 
 def is_local_solution(outcome: Outcome) -> bool:

@@ -220,6 +220,7 @@ CLASSES = {"spec": replace(SPEC, n_rows=60), "surrogate": "logistic"}
     [
         {},
         {"spec": IN_X, "use_sensitive": True},
+        {"spec": IN_X, "use_sensitive": False},
         {"domain": L1Ball(0.5)},
         {"domain": Box(-0.3, 0.3)},
         {"goal": "fairness", "max_loss_increase": 0.01, "domain": L2Ball(0.5)},
