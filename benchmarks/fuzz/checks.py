@@ -13,6 +13,7 @@ from benchmarks.fuzz.rates import Measured, joined, measures
 from benchmarks.harness.processes import OverBudget
 
 DATA_PASSES = 20_000.0
+_FEW = 30  # of so many rows one in a thousand fifths has none
 _PYTHONS_WARNINGS = ("UserWarning", "ConvergenceWarning")  # beside all that the library defines
 _SHORT = ("ConvergenceWarning", "InfeasibleConstraintWarning")
 
@@ -72,11 +73,18 @@ def _against_constant(outcome: Outcome, violation: float, value: float, best: fl
         yield Failure("worse than a constant", text)
 
 
+def _unmeasured(outcome: Outcome) -> bool:
+    """Return whether chance left no row of a cell to measure a gap on: a fifth of few rows."""
+    cells = np.column_stack([outcome.data.codes, outcome.data.positions])[outcome.data.weights > 0]
+    few = np.unique(cells, axis=0, return_counts=True)[1].min() < _FEW
+    return few and "cannot be measured on the validation rows" in str(outcome.error)
+
+
 def check_returns(outcome: Outcome) -> Failures:
     """A fit on valid input returns, and in time."""
     if isinstance(outcome.error, OverBudget):
         yield Failure("over budget", f"{outcome.seconds:.0f} CPU seconds")
-    elif outcome.error is not None:
+    elif outcome.error is not None and not _unmeasured(outcome):
         expected = isinstance(outcome.error, ValueError | TypeError)
         yield Failure("error for valid input" if expected else "crash", outcome.trace)
     elif hasattr(outcome.estimator, "result_") and outcome.case.solver == "auto":
