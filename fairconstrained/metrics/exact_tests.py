@@ -254,25 +254,15 @@ def _limit(test: TwoRates, delta: float, surplus: int) -> float:
         return span
     least = test.first * test.bottom - test.second * test.top - test.bound
     low, high = (least, 0.0) if surplus <= 0 else (0.0, span)
-
-    def excess(more: float) -> float:
-        """Return by how many standard errors the probability of the region is too large."""
-        return _too_large(replace(test, bound=test.bound + more).largest(most, delta), delta)
-
-    if excess(low) <= 0.0:
-        high = low
-    elif excess(high) < 0.0:
-        high = brentq(excess, low, high, xtol=0.5 * _PRECISION) + 0.5 * _PRECISION
+    while high - low > _PRECISION:
+        middle = 0.5 * (low + high)
+        enough = replace(test, bound=test.bound + middle).largest(most, delta) <= delta
+        low, high = (low, middle) if enough else (middle, high)
     while surplus > 0 or high < 0.0:
         if high >= span or replace(test, bound=test.bound + high).holds(most, delta):
             break
         high += _PRECISION
     return float(min(high, 0.0 if surplus <= 0 else span))
-
-
-def _too_large(chance: float, delta: float) -> float:
-    """Return by how many standard errors a probability is too large."""
-    return float(ndtri(np.clip(chance, 1e-300, 1.0 - 1e-16)) - ndtri(delta))
 
 
 def ratio_interval(
@@ -305,7 +295,8 @@ def _largest_ratio(count: int, n: int, other: int, m: int, delta: float) -> floa
         test = TwoRates(n, m, 1.0, float(np.exp(log_ratio)), 0.0)
         most = test.candidate(test.statistic(count / n, other / m))
         most[other:] = np.maximum(most[other:], count)  # these counts, whatever the rounding
-        return _too_large(test.largest(most, delta), _USED * delta)
+        chance = np.clip(test.largest(most, delta), 1e-300, 1.0 - 1e-16)
+        return float(ndtri(chance) - ndtri(_USED * delta))
 
     centre = np.log((count + 0.5) / (n + 0.5)) - np.log((other + 0.5) / (m + 0.5))
     spread = -ndtri(delta) * np.sqrt(1.0 / (count + 0.5) + 1.0 / (other + 0.5))
