@@ -278,10 +278,10 @@ def check_three(constraint_data: Any, groups: Any = None) -> tuple[Any, Any, Any
     """Return the three parts of `constraint_data`; raise if the rows of X have groups as well."""
     if groups is not None:
         raise ValueError(
-            "sensitive_features and control_features are of X, and with constraint_data no "
-            "constraint is on these rows. Leave them out (where only a scorer needs them, by "
-            "set_fit_request(sensitive_features=False)). Strata of constraint_data are part of its "
-            "groups, with_strata(groups, strata)."
+            "sensitive_features and control_features describe the rows of X, and with "
+            "constraint_data no constraint is on these rows. Do not pass them. If a scorer needs "
+            "them, set_fit_request(sensitive_features=False) keeps them from fit. For strata, the "
+            "groups of constraint_data are with_strata(groups, strata)."
         )
     if isinstance(constraint_data, tuple | list) and len(constraint_data) == 3:
         X, y, groups = constraint_data

@@ -161,8 +161,8 @@ class ExpectedGap:
     .. math::
         E[\max_a r_a - \min_a r_a] = \int 1 - \prod_a \Phi_a(x) - \prod_a (1 - \Phi_a(x))\, dx,
 
-    over the values that rates can have. It is more than the gap of their means. The variance of few
-    rows is that of their rate and the rate of all rows together. A search among many models finds
+    over the values that rates can have. It is more than the gap of their means. For the
+    variance, rates of few rows are moved towards that of all rows. A search among many models finds
     one that meets a bound by chance, so that rates on the training rows are biased. This matters
     for at most 20,000 rows, for trees and networks, and where the bound costs more than .02 of the
     accuracy. Of smooth linear models the rates are then those on rows that are left out of the fit,
@@ -300,7 +300,7 @@ def _moments(
     variances, some = np.zeros(len(rates)), np.isfinite(sizes) & (sizes > 0.0) & ~sure
     numbers = as_csr(sp.eye_array(len(rates)) if pairs.numbers is None else pairs.numbers)
     for family in pairs.families:
-        # A rate of few rows is likely to be near that of all rows, which is never certain.
+        # A rate of few rows is moved towards that of all rows, and is never exactly 0 or 1.
         used = some & (abs(numbers[np.unique(np.concatenate(family))]).sum(axis=0) > 0.0)
         inside, n = rates[used].clip(0.0, 1.0), sizes[used]
         likely = (inside * n + 2.0 * (inside @ n + 1.0) / (n.sum() + 2.0)) / (n + 2.0)

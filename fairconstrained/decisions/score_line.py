@@ -55,8 +55,8 @@ class ScoresOnLine:
     def statistics(self, requests: Sequence[tuple[Term, Array]], points: Array) -> list[Array]:
         """Return the statistics of terms, (n_points, n_statistics), evaluated at every t.
 
-        They come with the values of their own variables at the points. A term of differences of
-        scores is the same at all of them where every score changes by the same amount.
+        They come with the values of their own variables at the points. Where all scores change by
+        the same number, outputs of differences stay the same, and their terms are evaluated once.
         """
         every = []
         for term, variables in requests:

@@ -54,7 +54,7 @@ class Term(ABC):
     of_rates : bool
         Whether the statistics are averages of a function of the scores over cells.
     of_differences : bool
-        Whether the statistics stay the same where all scores change by the same number.
+        Whether the outputs stay the same where all scores change by the same number.
     factored : bool
         Whether pullbacks of a shardable term are a :class:`FactoredPullback`.
     output_blocks : ndarray of int of shape (n_outputs,) or None
