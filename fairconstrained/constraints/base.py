@@ -303,7 +303,17 @@ class Constraint(FieldParameters):
         assert data.groups is not None, "claims are about groups"
         rows = np.flatnonzero(self.known_rows(data.groups))
         claims = self.claims(data.y[rows], data.groups.take(rows), data.sample_weight[rows])
-        return [claim.on_rows(data, rows, moved=len(rows) != n_rows) for claim in claims]
+        moved = len(rows) != n_rows
+        shared = {sample for claim in claims for sample in claim.samples}
+        samples = {sample: sample.on_rows(data, rows, moved=moved) for sample in shared}
+        return [
+            replace(
+                claim,
+                samples=tuple(samples[sample] for sample in claim.samples),
+                labels=data.y if moved and claim.labels is not None else claim.labels,
+            )
+            for claim in claims
+        ]
 
     def as_bound(self, term: Term) -> Self:
         """Return the constraint with what it chose on the training rows as parameters.

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -34,6 +33,10 @@ class Sample:
     weight: Array
     repeats: Array  # how many rows each stands for, (n_sample,)
     squares: Array  # the sum of the squared weights of these, (n_sample,)
+    # the last rates and counts, with their scores and thresholds: many claims share a sample
+    _last: dict[bool, tuple[object, object, Array]] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(cls, rows: Array, weight: Array) -> "Sample":
@@ -47,7 +50,10 @@ class Sample:
         return Sample.of(self.rows[kept], self.weight[kept])
 
     def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> "Sample":
-        """Return the sample of some rows of the data, which may be atoms; see `Claim.on_rows`."""
+        """Return the sample of some rows of the data, which may be atoms.
+
+        Its rows are positions among all rows if `moved`.
+        """
         rows = rows[self.rows]
         sample = replace(self, rows=rows) if moved else self
         if data.counts is None or data.squares is None:
@@ -82,20 +88,26 @@ class Sample:
 
     def rates(self, scores: Scores, thresholds: Array) -> Array:
         """Return the weighted share of the rows with the event for every threshold."""
-        return self._with_event(scores, thresholds, self.weight)
+        return self._with_event(scores, thresholds, counted=False)
 
     def counts(self, scores: Scores, thresholds: Array) -> Array:
         """Return the rows with the event for every threshold, as integers."""
-        counted = np.copysign(self.repeats, self.weight)
-        return np.rint(self._with_event(scores, thresholds, counted)).astype(int)
+        return np.rint(self._with_event(scores, thresholds, counted=True)).astype(int)
 
-    def _with_event(self, scores: Scores, thresholds: Array, each: Array) -> Array:
-        """Return the sum over the rows with the event, for every threshold."""
-        flipped = -np.minimum(each, 0.0).sum()
+    def _with_event(self, scores: Scores, thresholds: Array, *, counted: bool) -> Array:
+        """Return the weight, or the number, of the rows with the event, for every threshold."""
+        asked, at, sums = self._last.get(counted, (None, None, self.weight))
+        if asked is scores and at is thresholds:
+            return sums
+        each = np.copysign(self.repeats, self.weight) if counted else self.weight
         if isinstance(scores, ShardedScores):
             shares, counts = scores.shares_above(thresholds, self.rows)
-            return flipped + (each @ shares if each is self.weight else np.sign(each) @ counts)
-        return flipped + sums_above(scores[self.rows], thresholds, each)
+            sums = np.sign(each) @ counts if counted else each @ shares
+        else:
+            sums = sums_above(scores[self.rows], thresholds, each)
+        sums = sums - np.minimum(each, 0.0).sum()
+        self._last[counted] = scores, thresholds, sums
+        return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,12 +205,6 @@ class Claim:
         """Return the left-hand side less b, if all predictions are positive or all negative."""
         rate = float(np.clip(decision, *self.ranks))
         return sum(self._line(self.share)) * rate - self.bound
-
-    def on_rows(self, data: TrainingData, rows: Array, *, moved: bool) -> Self:
-        """Return the claim on some rows of the data, with positions among all rows if `moved`."""
-        samples = tuple(sample.on_rows(data, rows, moved=moved) for sample in self.samples)
-        labels = data.y if moved and self.labels is not None else self.labels
-        return replace(self, samples=samples, labels=labels)
 
     def _until_next(self, rates: Array, scores: Scores) -> Array:
         """Return the least rate between each threshold and the next one; rates fall with them.

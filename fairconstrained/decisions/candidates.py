@@ -1,6 +1,7 @@
 """Candidates for a bound on decisions, and searches along lines of them."""
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -46,24 +47,33 @@ class Candidate:
 
     def __init__(self, search: "CandidateSearch", w: Array):
         at = search.decisions.at(w)
-        statistics = [at.statistics_of(part) for part in search.parts]
-        figures = search.figures([*map(largest_outputs, search.parts, statistics)])
         self.w, self.problem = w, search.problem
+        # of the correct predictions, the constraints on decisions, and the estimates for new rows
+        self.statistics = [at.statistics_of(part) for part in search.parts]
+        # whether it predicts the same class for every row, and the standard deviation of its scores
+        self.constant, self.spread = search.shape(at)
+        # its scores, (n_rows,), for each model of the problem; none where rows are in shards
+        in_memory = (model for model in search.decisions.models if model.in_memory)
+        self.scores: Scores = {model: at.model_pass(model).scores for model in in_memory}
+        self._judge(search)
+
+    def _judge(self, search: "CandidateSearch") -> None:
+        outputs = map(largest_outputs, search.parts, self.statistics)
         # the weighted share of correct predictions on the training rows; max_j G_j(w), the
         # constraints with the indicator; the largest positive part of the estimates for new rows
+        figures = search.figures([*outputs])
         self.accuracy, self.violation, self.excess = (each.item() for each in figures)
         self.met = bool(at_most(self.violation))  # whether the decisions meet the bound
         # the accuracy less the price of the expected violation on new rows
         self.merit = self.accuracy - _PRICE * self.excess
         # a number that is large for models of merit near the bound
         self.promise = _ACCURACY_WEIGHT * self.merit - max(self.violation, 0.0)
-        # whether it predicts the same class for every row, and the standard deviation of its scores
-        self.constant, self.spread = search.shape(at)
-        # its scores, (n_rows,), for each model of the problem; none where rows are in shards
-        in_memory = (model for model in search.decisions.models if model.in_memory)
-        self.scores: Scores = {model: at.model_pass(model).scores for model in in_memory}
-        # those of the constraints on decisions, and of the estimates for new rows
-        self.statistics = statistics[1:]
+
+    def judged_by(self, search: "CandidateSearch") -> "Candidate":
+        """Return the same model in a search with other bounds on the same rows."""
+        other = copy(self)
+        other._judge(search)
+        return other
 
     def loss(self) -> float:
         """Return the problem's objective; in shards it is a pass over the data."""
@@ -99,7 +109,7 @@ class CandidateSearch:
         problem: Problem,
         y: Array,
         sample_weight: Array,
-        constants: Sequence[Array] | None = None,
+        constants: "Sequence[Array | Candidate] | None" = None,
         expected: Sequence[CompositeFunction] = (),
     ):
         if len({model.in_memory for model in problem.models}) > 1:
@@ -123,7 +133,12 @@ class CandidateSearch:
         # the directions of intercepts, and what they add to the scores of a row
         unit = problem.unit_shift()
         self.shifts = [] if unit is None else self._shifts(unit)
-        first, *others = map(self.evaluate, self._constants() if constants is None else constants)
+        models = self._constants() if constants is None else constants
+        self.constants = [
+            model.judged_by(self) if isinstance(model, Candidate) else self.evaluate(model)
+            for model in models
+        ]
+        first, *others = self.constants
         for other in others:
             first = other if other.better_than(first) else first
         self.best = self.constant = first
@@ -183,7 +198,7 @@ class CandidateSearch:
 
     def outputs(self, candidate: Candidate) -> list[Array]:
         """Return the constraints on decisions, then the estimates for new rows, part by part."""
-        each = zip(self.parts[1:], candidate.statistics, strict=True)
+        each = zip(self.parts[1:], candidate.statistics[1:], strict=True)
         return [part.term.head(statistics) + part.level for part, statistics in each]
 
     def figures(self, outputs: Sequence[Array]) -> tuple[Array, Array, Array]:

@@ -56,11 +56,11 @@ class DecisionTask:
     # whether `first` solves the problem: limits on decisions alone may have been added
     solved: bool = True
 
-    def candidates(self) -> CandidateSearch:
-        """Return a search that knows the constant models only."""
+    def candidates(self, constants: Sequence[Candidate] | None = None) -> CandidateSearch:
+        """Return a search that knows the constant models only, which may have been evaluated."""
         of_classes = isinstance(self.problem.objective.term, MultinomialLoss)
         kind = ClassCandidateSearch if of_classes else CandidateSearch
-        return kind(self.problem, self.y, self.sample_weight, expected=self.expected)
+        return kind(self.problem, self.y, self.sample_weight, constants, self.expected)
 
     def search(self) -> "DecisionSearch":
         r"""Return a model whose decisions meet the constraints, the best one that was found.
@@ -147,9 +147,12 @@ class DecisionTask:
             first = default_solver(problem).minimize(problem, warm=self.first)
             task = replace(self, problem=problem, first=first, anchor=_STRONG_ANCHOR)
             models.append(task.search().w)
+        unshifted = self.candidates()
+        known = [unshifted.evaluate(w) for w in models]
         for shift in shifts:
-            search = replace(self, problem=self.problem.shifted(shift)).candidates()
-            candidates = [search.evaluate(w) for w in models]
+            shifted = replace(self, problem=self.problem.shifted(shift))
+            search = shifted.candidates(unshifted.constants)
+            candidates = [model.judged_by(search) for model in known]
             for candidate in candidates:
                 search.offer(candidate)
             for pair in combinations(candidates, 2):

@@ -12,7 +12,7 @@ from fairconstrained.utils.arrays import Array
 _NODES = 48  # of the nuisance parameter where a region is searched
 _PRECISION = 2e-4  # of limits
 _USED = 0.985  # the part of the error that the search uses; proving the maximum needs the rest
-_CURVATURE = np.sqrt(0.5)  # of a probability, in units of Fisher's information
+_CUBIC = 9.0 * np.sqrt(3.0)  # of the error of a parabola, the divisor of its third derivative
 _PIECES = 200_000  # of the line, after which a region counts as too large
 _CHUNK = 2_000_000  # entries of a table
 _LEAST = -1e3  # the logarithm of what counts as 0
@@ -76,42 +76,60 @@ class TwoRates:
         surplus = self.surplus(np.asarray(first), np.asarray(second), delta)
         return _limit(self, float(delta), surplus)
 
+    @property
+    def mirrored(self) -> "TwoRates":
+        """The same statement about the rates of the other label, those of the samples exchanged.
+
+        That one rate is not much larger than another, and the reverse, is then one test.
+        """
+        bound, ranks = self.bound + (self.second - self.first), (1.0 - self.top, 1.0 - self.bottom)
+        return TwoRates(self.n_second, self.n_first, self.second, self.first, bound, *ranks)
+
     def holds(self, most: Array, delta: float) -> bool:
         r"""Return whether the probability of a region is at most delta on the whole line.
 
-        Between two points at a distance h it is at most the larger of the values there plus
-        :math:`h^2 / 8 \cdot I / \sqrt 2`: its second derivative is the mean, over the region, of
-        the sum over pairs of rows of products of scores, whose standard deviation is
-        :math:`\sqrt 2 I` with Fisher's information I, so that half of this bounds it. It is also at
-        most the value at the smaller first and the larger second rate.
+        Its third derivative is a mean over the region, of a function of the counts with mean 0 and
+        a variance of at most :math:`6 I^3`, where I is Fisher's information: the derivatives of a
+        binomial probability are orthogonal. With the probability p it is at most
+        :math:`\sqrt{6 I^3 p (1 - p)}`. The parabola through three points at distances h
+        differs from the probability by :math:`h^3 / (9 \sqrt 3)` times that at most, and exceeds
+        their values by an eighth of their second difference at most. If the sum of the three is
+        at most delta with p = delta, no larger probability satisfies it, since the sum grows less
+        than p does. The probability is also at most that at the smaller first and the larger second
+        rate.
         """
-        nodes = _spread(*self.range, _NODES)
-        values = self._probability(most, self.on_line(nodes), nodes, delta)
-        left, right, ends = nodes[:-1], nodes[1:], np.stack([values[:-1], values[1:]])
+        points = _spread(*self.range, _NODES // 2)
+        left, right = points[:-1], points[1:]
+        values = self._probability(most, self.on_line(points), points, delta)
+        first, last = values[:, :-1], values[:, 1:]
+        variance = min(delta, 0.5) * (1.0 - min(delta, 0.5))
         for _ in range(41):
-            if values.max() > delta:
+            middle = 0.5 * (left + right)
+            inner = self._probability(most, self.on_line(middle), middle, delta)
+            largest = np.max([first[1], inner[1], last[1]], axis=0)
+            if largest.max() > delta:
                 return False
-            information = np.minimum(self._information(left, right), 1e300)
-            margin = _CURVATURE * information * (right - left) ** 2 / 8.0
-            rest = np.flatnonzero(ends.max(axis=0) + margin > delta)
+            curve = np.maximum(2.0 * inner[1] - first[0] - last[0], 0.0) / 8.0
+            information = np.minimum(self._information(left, right), 1e90)  # its cube is finite
+            error = np.sqrt(6.0 * information**3 * variance) * (0.5 * (right - left)) ** 3 / _CUBIC
+            rest = np.flatnonzero(largest + curve + error > delta)
             if len(rest):
                 corner = self.on_line(left[rest]), right[rest]
-                rest = rest[self._probability(most, *corner, delta) > delta]
+                rest = rest[self._probability(most, *corner, delta)[1] > delta]
             if not len(rest):
                 return True
             if 2 * len(rest) > _PIECES:
                 return False
-            left, right, (first, last) = left[rest], right[rest], ends[:, rest]
-            middle = 0.5 * (left + right)
-            values = self._probability(most, self.on_line(middle), middle, delta)
+            left, middle, right = left[rest], middle[rest], right[rest]
+            first, inner, last = first[:, rest], inner[:, rest], last[:, rest]
             left, right = np.append(left, middle), np.append(middle, right)
-            ends = np.stack([np.append(first, values), np.append(values, last)])
+            first, last = np.hstack([first, inner]), np.hstack([inner, last])
         return False
 
     def largest(self, most: Array, delta: float) -> float:
         """Return the largest probability of a region at some points of the line."""
         nodes = _spread(*self.range, _NODES)
-        return float(self._probability(most, self.on_line(nodes), nodes, delta).max())
+        return float(self._probability(most, self.on_line(nodes), nodes, delta)[1].max())
 
     def candidate(self, t: float) -> Array:
         """Return the region of counts whose statistic is at most t."""
@@ -162,14 +180,14 @@ class TwoRates:
         return np.max(ends, axis=0)
 
     def _probability(self, most: Array, first: Array, second: Array, delta: float) -> Array:
-        """Return upper bounds, exact up to the far tails, on the probability of a region."""
-        out = np.empty(len(first))
+        """Return bounds on the probability of a region, (2, n_points), equal up to far tails."""
+        out = np.empty((2, len(first)))
         reach = max(4.5, np.sqrt(2.0 * np.log(1e3 / delta)))
         sizes = 10.0 + 2.0 * reach * 0.5 * np.sqrt([self.n_first, self.n_second])
         step = max(int(_CHUNK / sizes.sum()), 1)
         for start in range(0, len(first), step):
             part = slice(start, start + step)
-            out[part] = _region_probability(
+            out[:, part] = _region_probability(
                 most, self.n_first, first[part], self.n_second, second[part], reach
             )
         return out
@@ -194,36 +212,44 @@ def _window(n: int, p: Array, reach: float) -> tuple[Array, Array, Array]:
     start = np.maximum(np.floor(n * p - half), 0).astype(int)
     width = int(np.ceil(2.0 * half.max())) + 2
     counts = start[:, None] + np.arange(min(width, n + 1))
-    inside = counts <= n
-    k = np.minimum(counts, n)
-    with np.errstate(divide="ignore"):  # of probabilities 0 and 1, which have no other factors
+    # of probabilities 0 and 1, which have no other factors; beyond the last count factors grow
+    with np.errstate(divide="ignore", over="ignore"):
         log_p, log_q = (np.maximum(each, _LEAST)[:, None] for each in (np.log(p), np.log1p(-p)))
-    logs = _log_binomials(n)[k] + k * log_p + (n - k) * log_q
+        logs = _log_binomials(n).take(counts, mode="clip")
+        logs += counts * (log_p - log_q)
+        logs += n * log_q
+        chances = np.exp(logs, out=logs)
+    chances[counts > n] = 0.0
     below = np.where(start > 0, bdtr(np.maximum(start - 1, 0), n, p), 0.0)
-    return start, np.where(inside, np.exp(logs), 0.0), below
+    return start, chances, below
 
 
 def _region_probability(
     most: Array, n: int, first: Array, m: int, second: Array, reach: float
 ) -> Array:
-    """Return P(x_1 <= most[x_2]); counts in the far tails of the second sample count in full."""
+    """Return lower and upper bounds on P(x_1 <= most[x_2]), between which are the far tails."""
     start, chances, below = _window(n, first, reach)
     other, weights, less = _window(m, second, reach)
-    shares = below[:, None] + np.cumsum(chances, axis=1)
-    counts = np.minimum(other[:, None] + np.arange(weights.shape[1]), m)
-    place = most[counts] - start[:, None]
-    inside = np.clip(place, 0, shares.shape[1] - 1)
-    values = np.take_along_axis(shares, inside, axis=1)
-    values = np.where(place < 0, below[:, None], values)
-    values = np.where(place >= shares.shape[1], 1.0, values)
-    values = np.where(most[counts] < 0, 0.0, values)
+    # of counts below the window, up to each count in it, and of all counts
+    shares = np.empty((len(first), chances.shape[1] + 2))
+    shares[:, 0], shares[:, -1] = below, 1.0
+    np.cumsum(chances, axis=1, out=shares[:, 1:-1])
+    shares[:, 1:-1] += below[:, None]
+    place = most.take(other[:, None] + np.arange(weights.shape[1]), mode="clip")
+    place = np.clip(place - (start[:, None] - 1), 0, shares.shape[1] - 1)
+    place += np.arange(len(first))[:, None] * shares.shape[1]
     last = np.minimum(other + weights.shape[1] - 1, m)
-    more = np.where(last < m, bdtrc(last, m, second), 0.0)
-    return np.asarray(np.sum(weights * values, axis=1) + less + more)
+    less = less + np.where(last < m, bdtrc(last, m, second), 0.0)
+    upper = np.einsum("ij,ij->i", weights, shares.take(place)) + less
+    tails = less + below + np.maximum(1.0 - shares[:, -2], 0.0)
+    return np.stack([upper - tails, upper])
 
 
 @lru_cache(maxsize=4096)
 def _critical(test: TwoRates, delta: float) -> Array:
+    if test.n_first < test.n_second:
+        most = _critical(test.mirrored, delta)
+        return test.n_first - np.searchsorted(most, np.arange(test.n_second, -1, -1))
     low, high = test.range
     if low > high:  # the rates can not be further apart, or are always
         always = test.first * test.top - test.second * test.bottom <= test.bound
