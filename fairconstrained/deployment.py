@@ -32,10 +32,18 @@ from fairconstrained.decisions.threshold_search import ThresholdSearch
 from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.estimators.neyman_pearson import NeymanPearsonClassifier
+from fairconstrained.metrics.inputs import positive_class
 from fairconstrained.solvers import Result, Status, Trace
 from fairconstrained.utils.arguments import Parametrized
 from fairconstrained.utils.arrays import Array, MatrixLike
-from fairconstrained.utils.meta_estimators import best_estimator, last_step, provenance
+from fairconstrained.utils.execution import coefficients
+from fairconstrained.utils.meta_estimators import (
+    best_estimator,
+    classes_of,
+    favourable_label,
+    last_step,
+    provenance,
+)
 from fairconstrained.utils.parameter_constraints import Count, check_arguments
 
 __all__ = ["provenance", "reasons", "to_sklearn", "trusted_types"]
@@ -155,7 +163,12 @@ def _selection(model: FairLinearClassifier, kept: Array) -> ColumnTransformer:
 
 
 def reasons(
-    model: Any, X: MatrixLike, n: Count = 4, *, reference: MatrixLike | None = None
+    model: Any,
+    X: MatrixLike,
+    n: Count = 4,
+    *,
+    reference: MatrixLike | None = None,
+    pos_label: object = None,
 ) -> pd.DataFrame:
     r"""Return the features that count most against each row, with their contributions.
 
@@ -177,6 +190,9 @@ def reasons(
     reference : array-like, DataFrame or sparse matrix, default=None
         The rows that X is compared with, such as selected rows. None takes X itself, which must
         then have several rows.
+    pos_label : label or None, default=None
+        The favourable class; None means that of the model, which is the second of the sorted
+        classes for a model of scikit-learn without `pos_label`.
 
     Returns
     -------
@@ -190,7 +206,7 @@ def reasons(
     TypeError
         If the contributions to the model's score are not known.
     ValueError
-        If X is one row, and there is no reference.
+        If X is one row, and there is no reference, or `pos_label` is no class of the model.
 
     References
     ----------
@@ -207,16 +223,20 @@ def reasons(
     [(0, 1), (0, 2), (0, 3), (1, 1), (1, 2), (1, 3)]
     """
     check_arguments(reasons, n=n)
-    last, names, values, parts = _contributions(model, X)
+    names, values, parts = _contributions(model, X)
     if reference is None and len(parts) == 1:
         raise ValueError(
             "reference is None, and X is one row, which would be compared with itself: pass the "
             "rows that it is compared with, such as those that were selected."
         )
     compared = parts if reference is None else _contributions(model, reference)[-1]
-    favourable = getattr(last, "pos_label_", None)
-    sign = -1.0 if favourable is not None and favourable != last.classes_[-1] else 1.0
-    parts = sign * (parts - compared.mean(axis=0))
+    parts = parts - compared.mean(axis=0)
+    classes = classes_of(model)
+    if classes is not None:
+        favourable = favourable_label(model, classes)
+        if pos_label is not None:
+            favourable = positive_class(np.asarray(classes), pos_label)
+        parts = parts if favourable == classes[-1] else -parts
     first = np.argsort(parts, axis=1, kind="stable")[:, :n]
     rows = np.arange(len(parts))[:, None]
     ranks = range(1, first.shape[1] + 1)
@@ -229,30 +249,32 @@ def reasons(
     return pd.DataFrame(columns, index=index)
 
 
-def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]:
-    """Return the last step of a model, names and values of its features, and their parts of scores.
+def _contributions(model: Any, X: MatrixLike) -> tuple[Array, Array, Array]:
+    """Return names and values of the features of a model's last step, and their parts of scores.
 
     The parts are (n_rows, n_features), in the direction of ``classes_[1]``.
     """
-    last, X = last_step(model, X)
-    thresholds = last
-    # Thresholds have a fitted estimator_; the trees of a forest are copies of one that is not.
+    models, (last, X) = [model], last_step(model, X)
+    # Thresholds have a fitted estimator_; the trees of a forest are copies of one that is not. A
+    # selection of features (RFE) has one as well, of other columns.
     while (
-        not hasattr(last, "coef_") and hasattr(last, "estimator_") and _is_fitted(last.estimator_)
+        not (hasattr(last, "coef_") or hasattr(last, "transform"))
+        and hasattr(last, "estimator_")
+        and _is_fitted(last.estimator_)
     ):
-        model = last.estimator_
-        last, X = last_step(model, last._seen(X) if hasattr(last, "_seen") else X)
+        models.append(last.estimator_)
+        last, X = last_step(models[-1], last._seen(X) if hasattr(last, "_seen") else X)
     check_is_fitted(last)
     columns = SensitiveColumns(last)
     features = columns.features(X, reset=False)
-    names, kept = _feature_names(model, last), columns.kept()
+    names, kept = _feature_names(models, last), columns.kept()
     values = features.toarray() if hasattr(features, "toarray") else np.asarray(features)
-    coef = np.atleast_2d(getattr(last, "coef_", [[], []]))
+    coef = np.atleast_2d(coefficients(last))
     if isinstance(last, NeymanPearsonClassifier) and len(coef) == 2:
         coef = np.diff(coef, axis=0)  # its scores are those of the two classes
     if hasattr(last, "booster_"):
         parts = np.asarray(last.booster_.predict(values, pred_contrib=True))[:, :-1]
-    elif len(coef) == 1:
+    elif len(coef) == 1 and coef.size:
         parts = values * coef[0, kept]
     else:
         raise TypeError(
@@ -264,14 +286,19 @@ def _contributions(model: Any, X: MatrixLike) -> tuple[Any, Array, Array, Array]
     for j in np.flatnonzero(np.isin(names, list(named))):
         missing = [*named[names[j]], np.nan]
         shown[:, j] = [missing[-1 if np.isnan(code) else int(code)] for code in values[:, j]]
-    return thresholds, names, shown, parts
+    return names, shown, parts
 
 
-def _feature_names(model: Any, last: Any) -> Array:
-    """Return the names of the features of a last step: its own, else those of the steps before."""
-    pipeline = best_estimator(model)
-    if not hasattr(last, "feature_names_in_") and hasattr(pipeline, "feature_names_in_"):
-        with suppress(AttributeError, ValueError):  # a step does not name what it makes
+def _feature_names(models: list[Any], last: Any) -> Array:
+    """Return the names of the features of a last step: its own, else those of the steps before.
+
+    The steps are those of pipelines: the model, or one inside of it, which has the thresholds.
+    """
+    for pipeline in map(best_estimator, reversed(models)):
+        if hasattr(last, "feature_names_in_") or not hasattr(pipeline, "feature_names_in_"):
+            continue
+        # It is no pipeline, or a step does not name what it makes.
+        with suppress(AttributeError, TypeError, ValueError):
             names = np.asarray(pipeline[:-1].get_feature_names_out())
             if len(names) == last.n_features_in_:
                 return names

@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import RFE
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
@@ -57,8 +58,7 @@ def test_converted_model_has_equal_predictions(fitted):
     assert type(plain) is expected
     assert_equal_outputs(plain, fitted, X)
     assert_equal_outputs(plain, fitted, sp.csr_array(X))
-    plain.coef_[:] = 0.0  # it is a copy
-    plain.intercept_[:] = 7.0
+    plain.coef_[:] = plain.intercept_[:] = 7.0  # it is a copy
     assert np.array_equal(fitted.decision_function(X), before)
 
 
@@ -69,8 +69,7 @@ def test_converted_model_has_the_attributes_of_a_fitted_one(fitted):
     for name in ("coef_", "intercept_", "classes_"):
         assert getattr(plain, name).shape == getattr(real, name).shape
         assert getattr(plain, name).dtype == getattr(real, name).dtype
-    assert plain.n_features_in_ == 4
-    assert np.max(plain.n_iter_) == fitted.n_iter_
+    assert plain.n_features_in_ == 4 and np.max(plain.n_iter_) == fitted.n_iter_
 
 
 def test_names_and_labels_are_kept(frame):
@@ -83,20 +82,15 @@ def test_names_and_labels_are_kept(frame):
     assert_equal_outputs(plain, fair, X)
 
 
-def test_hidden_column_has_zero_weight_or_is_left_out():
+def test_hidden_column_has_zero_weight_or_is_left_out_and_a_visible_one_stays():
     whole = np.column_stack([X[:, :2], GROUPS, X[:, 2:]])
     fair = fc.FairLogisticClassifier(sensitive_columns=[2]).fit(whole, Y)
     assert_equal_outputs(fair.to_sklearn(), fair, whole)
     smaller = fair.to_sklearn(sensitive="leave_out")
     assert smaller.n_features_in_ == 4
-    expected = fair.predict_proba(whole)
-    np.testing.assert_allclose(smaller.predict_proba(X), expected, atol=1e-12)
-
-
-def test_visible_sensitive_column_stays():
-    whole = np.column_stack([X, GROUPS])
-    fair = fc.FairLogisticClassifier(sensitive_columns=[4], use_sensitive=True).fit(whole, Y)
-    assert_equal_outputs(fair.to_sklearn(sensitive="leave_out"), fair, whole)
+    np.testing.assert_allclose(smaller.predict_proba(X), fair.predict_proba(whole), atol=1e-12)
+    seen = clone(fair).set_params(use_sensitive=True).fit(whole, Y)
+    assert_equal_outputs(seen.to_sklearn(sensitive="leave_out"), seen, whole)
 
 
 def test_pipeline_drops_the_column_of_strings(frame):
@@ -115,8 +109,7 @@ def test_pipeline_and_search(frame):
     pipeline = make_pipeline(columns, fc.FairLogisticClassifier(sensitive_columns=[0, 1]))
     search = GridSearchCV(pipeline, {"fairlogisticclassifier__kappa": [0.05]}, cv=2).fit(X, y)
     for sensitive in ("zero", "leave_out"):
-        plain = to_sklearn(search, sensitive=sensitive)
-        assert_equal_outputs(plain, search.best_estimator_, X)
+        assert_equal_outputs(to_sklearn(search, sensitive=sensitive), search.best_estimator_, X)
 
 
 def test_coefficients_per_group_cannot_be_converted():
@@ -140,8 +133,7 @@ def test_unsupported_models_raise():
 def test_converted_model_has_no_untrusted_types(fitted, skops):
     saved = skops.dumps(make_pipeline(StandardScaler().fit(X), fitted.to_sklearn()))
     assert skops.get_untrusted_types(data=saved) == []
-    loaded = skops.loads(saved)
-    assert_equal_outputs(loaded[-1], fitted, X)
+    assert_equal_outputs(skops.loads(saved)[-1], fitted, X)
 
 
 OPTIONS = {
@@ -207,8 +199,7 @@ def test_columns_that_are_only_passed_through_need_not_be_there(frame, parts, ou
     assert_equal_outputs(plain, model, X)
     without = X.drop(columns="sex")
     np.testing.assert_allclose(plain.decision_function(without), before, atol=1e-12)
-    names = plain[0].get_feature_names_out().tolist()
-    assert names == [one for one in made if one != "sex"]
+    assert plain[0].get_feature_names_out().tolist() == [one for one in made if one != "sex"]
     np.testing.assert_array_equal(model.decision_function(X), before)  # it is unchanged
     with pytest.raises(ValueError, match="columns are missing"):
         model.predict(without)
@@ -224,24 +215,26 @@ def test_columns_that_another_step_makes_are_selected(frame):
     assert_equal_outputs(plain, model, X)
 
 
-def every_reason(model, rows, reference=None):
+def every_reason(model, rows, **options):
     """Return the contributions of all features, (n_rows, n_features), by name."""
-    table = reasons(model, rows, n=100, reference=reference)
+    table = reasons(model, rows, n=100, **options)
     return table.set_index("feature", append=True)["contribution"].droplevel("rank").unstack()
 
 
 @pytest.mark.parametrize("pos_label", [0, 1])
 def test_reasons_of_linear_models_sum_to_the_difference_of_scores(pos_label):
-    clf = fc.FairLogisticClassifier(kappa=0.1, pos_label=pos_label)
+    clf = fc.FairLogisticClassifier(kappa=0.1, pos_label=pos_label, threshold=0.4)
     clf.fit(X, Y, sensitive_features=GROUPS)
     sign = 1.0 if pos_label else -1.0
     scores, selected = sign * clf.decision_function(X), X[clf.predict(X) == pos_label]
-    mean = sign * clf.decision_function(selected).mean()
-    parts = every_reason(clf, X, selected)
-    np.testing.assert_allclose(parts.sum(axis=1), scores - mean, atol=1e-9)
     exact = sign * clf.coef_[0] * (X - selected.mean(axis=0))
-    np.testing.assert_allclose(parts.to_numpy(), exact, atol=1e-9)
-    table = reasons(clf, X[:5], n=2, reference=selected)
+    scores -= sign * clf.decision_function(selected).mean()
+    np.testing.assert_allclose(exact.sum(axis=1), scores, atol=1e-9)
+    plain = clf.to_sklearn()  # the model in it has no favourable class
+    for model, given in ((clf, {}), (plain, {}), (plain.estimator, {"pos_label": pos_label})):
+        parts = every_reason(model, X, reference=selected, **given)
+        np.testing.assert_allclose(parts, exact, atol=1e-9)
+    table = reasons(clf.sparsify(), X[:5], n=2, reference=selected)
     np.testing.assert_allclose(table["contribution"].loc[:, 1], exact[:5].min(axis=1), atol=1e-9)
     assert table["feature"].loc[3, 1] == exact[3].argmin() and len(table) == 10
     assert table["value"].loc[3, 1] == X[3, exact[3].argmin()]
@@ -262,8 +255,10 @@ def test_reasons_of_trees_pipelines_thresholds_and_hidden_columns():
         scores = model.decision_function(X)
         parts = every_reason(model, X)
         np.testing.assert_allclose(parts.sum(axis=1), scores - scores.mean(), atol=1e-9)
-    pipeline.fit(table[list("abcd")], Y)  # scaled rows are an array
-    assert every_reason(pipeline, table[list("abcd")]).columns.tolist() == list("abcd")
+    table = table[list("abcd")]
+    for last in (LogisticRegression(), FixedThresholdClassifier(LogisticRegression())):
+        pipeline = make_pipeline(StandardScaler(), last).fit(table, Y)  # scaled rows are an array
+        assert every_reason(pipeline, table).columns.tolist() == list("abcd")
 
 
 def test_reasons_name_the_categories_of_trees():
@@ -282,8 +277,9 @@ def test_reasons_that_are_not_known():
     several = fc.FairLogisticClassifier(None).fit(X, np.arange(len(X)) % 3)
     with pytest.raises(TypeError, match="contributions to the scores of FairLogisticClassifier"):
         reasons(several, X)
-    with pytest.raises(TypeError, match="contributions to the scores of RandomForestClassifier"):
-        reasons(RandomForestClassifier(2, random_state=0).fit(X, Y), X)
+    for other in (RandomForestClassifier(2, random_state=0), RFE(LogisticRegression())):
+        with pytest.raises(TypeError, match=f"the scores of {type(other).__name__}"):
+            reasons(other.fit(X, Y), X)
     with pytest.raises(ValueError, match="X is one row, which would be compared with itself"):
         reasons(fc.FairLogisticClassifier(None).fit(X, Y), X[:1])
 

@@ -58,7 +58,8 @@ def with_strata(sensitive_features: Any, control_features: Any) -> Any:
     Raises
     ------
     ValueError
-        If the numbers of rows differ, or an argument cannot be read as columns.
+        If the numbers of rows differ, an argument cannot be read as columns, or groups are known
+        in probability.
 
     Examples
     --------
@@ -73,6 +74,8 @@ def with_strata(sensitive_features: Any, control_features: Any) -> Any:
         return sensitive_features
     given = dict(zip(_ARGUMENTS, (sensitive_features, control_features), strict=True))
     for name, values in given.items():
+        if probabilities_of(values, name) is not None:  # beside strata they would be attributes
+            raise probabilities_error(name)
         if split_strata(values)[0] is not values:
             raise ValueError(
                 f"{name} has groups and strata, as with_strata returns them: pass such a frame as "
@@ -191,6 +194,14 @@ def probabilities_of(values: Any, name: str) -> tuple[list[Any], Array, Array | 
     elif not _sum_to_one(P) or not np.any((P > 0.0) & (P < 1.0)):
         return None
     return titles, P, guesses
+
+
+def probabilities_error(name: str) -> ValueError:
+    """Return the error where groups may not be known in probability."""
+    return ValueError(
+        f"{name}: probabilities of groups are for rates in fit of estimators, metrics and reports, "
+        "without strata. Pass groups here."
+    )
 
 
 def _sum_to_one(P: Array) -> bool:

@@ -12,6 +12,7 @@ from fairconstrained.data.attributes import (
     encode_column,
     group_columns,
     names_of_columns,
+    probabilities_error,
     probabilities_of,
     split_strata,
     titles_of,
@@ -259,11 +260,8 @@ class Groups:
         values, strata = split_strata(values)
         probabilities = probabilities_of(values, name)
         if probabilities is not None:
-            if not probable or strata is not None:
-                raise ValueError(
-                    f"{name}: probabilities of groups are for rates in fit of estimators, metrics "
-                    "and reports, without strata. Pass groups here."
-                )
+            if not probable:
+                raise probabilities_error(name)
             titles, P, guesses = probabilities
             names, order = np.unique(titles, return_index=True)
             P, (title,) = P[:, order], titles_of([names], name)

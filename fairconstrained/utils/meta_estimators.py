@@ -102,9 +102,12 @@ def classes_of(model: Any) -> list[Any] | None:
 def favourable_label(model: Any, classes: Sequence[Any]) -> Any:
     """Return the label of the favourable decision of a fitted classifier of two classes.
 
-    It is `pos_label_` of a classifier of this library, the second of the classes for any other.
+    It is `pos_label_` of a classifier of this library, `pos_label` of scikit-learn's
+    FixedThresholdClassifier, and the second of the classes for any other.
     """
-    return getattr(final_estimator(model), "pos_label_", classes[1])
+    last = final_estimator(model)
+    given = getattr(last, "pos_label", None)
+    return getattr(last, "pos_label_", classes[1] if given is None else given)
 
 
 def provenance(models: Any, *data: Any, **facts: Any) -> dict[str, str]:

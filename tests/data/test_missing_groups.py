@@ -269,8 +269,10 @@ def test_what_needs_the_group_of_every_row_is_refused(data):
         rows = {"query": np.arange(3000) // 30} if isinstance(clf, fc.FairRanker) else {}
         with pytest.raises(ValueError, match="the group of every row"):
             clf.fit(X, y, sensitive_features=some, **rows)
-    with pytest.raises(ValueError, match="probabilities of groups are for rates"):
-        rate_gaps(y, y, sensitive_features=fc.with_strata(some, groups))
+    known = fc.GroupProbabilities(P, ["a", "b"], known=[*groups[:300], *[None] * 2700])
+    for each in (some, some.round(), known):
+        with pytest.raises(ValueError, match="probabilities of groups are for rates"):
+            rate_gaps(y, y, sensitive_features=each, control_features=groups)
 
 
 STOPPING = [
