@@ -15,7 +15,7 @@ from fairconstrained.data.groups import UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
 from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
 from fairconstrained.utils.arguments import check_between, check_confidence, check_numbers
-from fairconstrained.utils.arrays import Array, at_most
+from fairconstrained.utils.arrays import Array, at_most, quantiles
 
 FOUR_FIFTHS = 4, 5
 BELOW = "below four fifths"
@@ -55,10 +55,9 @@ class ComparedRows:
         """Return the impact ratios of scores above the median, and what else scores have."""
         tables = {}
         for title, rows, place in self._parts(every):
-            scores, weight = rows.values, {"weights": rows.weight, "method": "inverted_cdf"}
-            options: Any = {} if self._equal else weight
             # The quantiles at which shares of the weight begin, counted from the highest score.
-            median, *least = np.quantile(scores, 1.0 - np.array([0.5, *tops]), **options)
+            scores, levels = rows.values, 1.0 - np.array([0.5, *tops])
+            median, *least = quantiles(scores, levels, rows.weight)
             table, reference = self._compared(replace(rows, values=scores > median), place)
             means, _ = rows.means(scores)
             spread = np.sqrt(np.cov(scores, aweights=rows.weight)) if np.ptp(scores) else 0.0
@@ -146,9 +145,10 @@ class ComparedRows:
             "selection_rate": rates, "ratio": ratio,
         }  # fmt: skip
         table = pd.DataFrame(columns, index=group_labels(groups))
-        # With weights, counts are those of the effective numbers of rows.
-        sizes = np.maximum(np.floor(sizes + 1e-6), 1.0).astype(int)
-        cells = list(zip(np.rint(rates * sizes).astype(int).tolist(), sizes.tolist(), strict=True))
+        # With weights, counts are those of the effective numbers of rows. They, and the half of a
+        # row, are reached up to rounding.
+        sizes = np.maximum((sizes + 1e-6).astype(int), 1)
+        cells = list(zip((rates * sizes + 0.500001).astype(int), sizes.tolist(), strict=True))
         others = ~reference if reference.any() else reference
         tests = [
             _tests(cell, cells[reference.argmax()], self.confidence) if other else {}

@@ -271,7 +271,7 @@ def class_error_rates(
     {0: 0.5, 1: 0.0, 2: 1.0}
     """
     given: Any = y_true, y_pred, sensitive_features, None, sample_weight
-    rows = GroupedRows.check(*given, optional="sensitive_features")
+    rows = GroupedRows.check(*given, optional="sensitive_features").counted()
     classes, wrong = np.unique(rows.labels), rows.labels != rows.values
     table = pd.DataFrame(
         [rows.means(wrong, rows.labels == label)[0] for label in classes],

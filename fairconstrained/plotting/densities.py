@@ -11,7 +11,7 @@ from fairconstrained.metrics.inputs import group_labels
 from fairconstrained.plotting import style
 from fairconstrained.plotting.style import Artist, Axes
 from fairconstrained.utils.arguments import check_ranks
-from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike, quantiles
 
 _MAX_BINS = 40
 _MOST_OVERLAID = 4  # groups; more of them are drawn one below the other
@@ -34,7 +34,7 @@ class Density:
             return cls(heights, len(scores))
         # Ranks are counted from the highest score.
         ends = 1.0 - np.array(ranks)[::-1]
-        low, high = np.quantile(scores, ends, weights=shares, method="inverted_cdf")
+        low, high = quantiles(scores, ends, shares)
         return cls(heights, len(scores), (float(low), float(high)))
 
 

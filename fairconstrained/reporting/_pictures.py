@@ -19,7 +19,7 @@ from fairconstrained.metrics.rates import REPORTED_RATES
 from fairconstrained.reporting._evidence import Evidence
 from fairconstrained.reporting._tables import decided_by, gaps_table, groups_table, meaning_of
 from fairconstrained.reporting.forms import level_of, sentence
-from fairconstrained.utils.arrays import Array, at_most
+from fairconstrained.utils.arrays import Array, at_most, quantiles
 
 Picture = dict[str, Any]
 
@@ -192,11 +192,14 @@ def _distribution(
     first, last = axis["ends"]
     edges = np.linspace(first, max(last, first + 1e-9 * max(abs(first), 1.0)), _BINS + 1)
     scores: Any = output.scores if output.probability is None else output.probability
-    share, equal = weight / weight.sum(), at_most(np.ptp(weight / weight.max()), 0.0)
-    options: Any = {} if equal else {"weights": share, "method": "inverted_cdf"}
+    share = weight / weight.sum()
     n_bins, bins = int(np.clip(len(scores) // _ROWS_PER_BIN, 1, _MOST_CALIBRATION_BINS)), []
     if labels is not None and output.probability is not None:
-        for rows in np.array_split(np.argsort(scores, kind="stable"), n_bins):
+        order = np.argsort(scores, kind="stable")
+        ordered = scores[order]
+        # Rows of equal scores are in one bin: divided, they would be sorted as the file is.
+        starts = np.searchsorted(ordered, ordered[np.arange(n_bins) * len(scores) // n_bins])
+        for rows in np.split(order, np.unique(starts)[1:]):
             rate, low, high = map(float, weighted_share(labels[rows], weight[rows], confidence))
             mean, few = np.average(scores[rows], weights=weight[rows]), len(rows) < _ROWS_PER_BIN
             ends = {"predicted": float(mean), "observed": rate, "low": low, "high": high}
@@ -204,7 +207,7 @@ def _distribution(
     return {
         "model": axis["model"],
         "heights": np.histogram(scores, edges, weights=share)[0] / np.diff(edges),
-        "quartiles": np.quantile(scores, [0.25, 0.5, 0.75], **options),
+        "quartiles": quantiles(scores, np.array([0.25, 0.5, 0.75]), share),
         "mean": float(share @ scores),
         "selected": float(share @ output.decided),
         "bins": bins,

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
+from sklearn.tree import DecisionTreeClassifier
 
 import fairconstrained as fc
 from fairconstrained.metrics import group_calibration
@@ -184,6 +185,9 @@ def test_scores_and_calibration_by_group(models):
         assert f"{group} by after, {rows.sum()} rows: median {median:.3f}" in page
         assert f"Calibration of {group}, {rows.sum()} rows." in page
         assert f"observed {Y[TEST][rows].mean():.3f}" in page
+    coarse, by_label = DecisionTreeClassifier(max_depth=1).fit(X, Y), TEST[np.argsort(Y[TEST])]
+    bins = [re.findall(r"[\d.]+ observed", report(coarse, k).to_html()) for k in (TEST, by_label)]
+    assert bins[0] == bins[1] != []
     scores_only = report(Perceptron().fit(X, Y)).to_html()
     assert "Score distribution" in scores_only and "Calibration of" not in scores_only
 
