@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -138,25 +137,22 @@ class DecisionTask:
 
         `plain` is the model for the tolerances as they are.
 
-        They are the best ones on lines of a few models, where each is little more accurate and
-        little nearer to the bound than the one before: held-out rows test one after another.
+        They are the best ones on the line from that model to the one for the middle shift. Each
+        is little more accurate and little nearer to the bound than the one before: held-out rows
+        test one after another.
         """
-        models = [plain.w]
-        for k in np.unique([0, len(shifts) // 2]):
-            problem = self.problem.shifted(shifts[k])
-            first = default_solver(problem).minimize(problem, warm=self.first)
-            task = replace(self, problem=problem, first=first, anchor=_STRONG_ANCHOR)
-            models.append(task.search().w)
+        problem = self.problem.shifted(shifts[len(shifts) // 2])
+        first = default_solver(problem).minimize(problem, warm=self.first)
+        shifted = replace(self, problem=problem, first=first, anchor=_STRONG_ANCHOR)
         unshifted = self.candidates()
-        known = [unshifted.evaluate(w) for w in models]
+        ends = [unshifted.evaluate(w) for w in (plain.w, shifted.search().w)]
         for shift in shifts:
             shifted = replace(self, problem=self.problem.shifted(shift))
             search = shifted.candidates(unshifted.constants)
-            candidates = [model.judged_by(search) for model in known]
-            for candidate in candidates:
-                search.offer(candidate)
-            for pair in combinations(candidates, 2):
-                search.sweep_between(*pair)
+            start, other = (end.judged_by(search) for end in ends)
+            search.offer(start)
+            search.offer(other)
+            search.sweep_between(start, other)
             yield plain.with_model(search.best)
 
 
