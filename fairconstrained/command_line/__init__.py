@@ -274,7 +274,7 @@ def in_options(text: str) -> str:
 def _classifier(options: Namespace) -> FairLogisticClassifier:
     """Return the classifier with the parameters that the options give."""
     (constraint,) = resolve_constraints(options.constraint)
-    takes_kappa, takes_ratio = constraint.takes_kappa, hasattr(constraint, "ratio")
+    takes_kappa, takes_ratio = constraint.takes_kappa, "ratio" in constraint.get_params()
     for name, valid in (("kappa", takes_kappa), ("path", takes_kappa), ("ratio", takes_ratio)):
         value = getattr(options, name)
         if value is not None and not valid:

@@ -91,7 +91,7 @@ def with_rows(
     if event is not None and len(names) < 2:
         warn(
             f"fewer than two groups have rows in the cell 'all groups{event}' (found: "
-            f"{', '.join(names) or 'none'}); there is nothing to compare."
+            f"{', '.join(map('group {}'.format, names)) or 'none'}); there is nothing to compare."
         )
     if lacking:
         warn(of_no_rows([f"group {groups.labels[k]}{missed}" for k, missed in lacking.items()]))

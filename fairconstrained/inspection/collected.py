@@ -18,7 +18,7 @@ from fairconstrained.inspection.assessment import AssessedRows
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.intervals import Interval, accuracy_change, weighted_share
 from fairconstrained.metrics.rates import Predictions
-from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
+from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike, equal_weights
 from fairconstrained.utils.meta_estimators import (
     best_estimator,
     final_estimator,
@@ -40,7 +40,7 @@ class Collected:
     classes: list[Any]  # the classes of the models
     groups: Groups  # the groups, marginal ones included
     weight: Array  # the weights, > 0, (n_rows,)
-    weighted: bool  # whether weights were given
+    weighted: bool  # whether weights differ
     rows: Array  # the positions of these rows among those that were given, (n_rows,)
     # the outputs of each model, by name. A single model without a name is called ""
     outputs: dict[str, Outputs]
@@ -238,7 +238,7 @@ def _collected(
     weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
     names = [getattr(y, "name", None), *getattr(y, "columns", ())]  # of a series, or of a frame
     counted = np.flatnonzero(weight)
-    weighted = sample_weight is not None or groups.probabilities is not None
+    weighted = not equal_weights(weight[counted]) or groups.probabilities is not None
     some, groups, weight = groups.take(counted).surveyed(weight[counted])
     counted = counted[some]
     return Collected(

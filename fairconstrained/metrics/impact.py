@@ -15,7 +15,7 @@ from fairconstrained.data.groups import UNKNOWN, Groups
 from fairconstrained.metrics.exact_tests import ratio_interval
 from fairconstrained.metrics.inputs import GroupedRows, group_labels, positive_class
 from fairconstrained.utils.arguments import check_between, check_confidence, check_numbers
-from fairconstrained.utils.arrays import Array, at_most, quantiles
+from fairconstrained.utils.arrays import Array, at_most, equal_weights, quantiles
 
 FOUR_FIFTHS = 4, 5
 BELOW = "below four fifths"
@@ -73,11 +73,6 @@ class ComparedRows:
         """Yield every grouping with the values of its rows, and the place of the named group."""
         for title, inside, groups, place in self._groupings:
             yield title, GroupedRows(None, values[inside], groups, self.weight[inside]), place
-
-    @cached_property
-    def _equal(self) -> bool:
-        """Whether all weights are equal."""
-        return bool(at_most(np.ptp(self.weight / self.weight.max()), 0.0))
 
     @cached_property
     def _groupings(self) -> list[tuple[str, Array, Groups, int | None]]:
@@ -158,7 +153,7 @@ class ComparedRows:
         most, of = _at(counts, reference), _at(rows, reference)
         for name, (part, whole) in {"to_four_fifths": FOUR_FIFTHS, "to_parity": (1, 1)}.items():
             table[name] = np.nan
-            if reference.any() and self._equal:
+            if reference.any() and equal_weights(self.weight):
                 table[name] = np.maximum(-(-part * most * rows // (whole * of)) - counts, 0)
         return table.assign(status=np.select(list(status.values()), list(status), "")), reference
 

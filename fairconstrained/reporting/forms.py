@@ -36,6 +36,7 @@ def number(value: Any, *others: float) -> str:
     if not isinstance(value, float):
         return str(value)
     formats = ["%.3f", "%.4f", "%.5f", "%.1g"]
+    value = 0.0 if at_most(abs(value)) else value  # no "-0.000"
     return "-" if pd.isna(value) else distinct(value, [0.0, -0.0, 1.0, *others], formats)
 
 

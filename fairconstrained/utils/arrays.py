@@ -112,13 +112,18 @@ def column_range(X: Array | SparseMatrix) -> tuple[Array, Array]:
     return ends[0], ends[1]
 
 
+def equal_weights(weight: Array) -> bool:
+    """Return whether all weights are equal, up to rounding."""
+    return bool(at_most(np.ptp(weight / weight.max()), 0.0))
+
+
 def quantiles(values: Array, levels: Array, weight: Array) -> Array:
     """Return quantiles, NumPy's where all weights are equal.
 
     Otherwise they are the least values at which the cumulative shares of the weight reach the
     levels, up to rounding: the unit of the weights does not matter.
     """
-    if at_most(np.ptp(weight / weight.max()), 0.0):
+    if equal_weights(weight):
         return np.asarray(np.quantile(values, levels))
     reached = np.maximum(levels - ROUNDING, 0.0)
     return np.asarray(np.quantile(values, reached, weights=weight, method="inverted_cdf"))

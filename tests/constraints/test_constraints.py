@@ -142,7 +142,7 @@ def test_neither_names_of_groups_nor_the_order_of_rows_matter(constraint):
 @pytest.mark.parametrize("constraint", COMPARED, ids=label)
 def test_one_group_alone_has_nothing_to_be_compared_with(constraint):
     y, _, weight, scores = data(5, 2)
-    with pytest.warns(VacuousConstraintWarning, match=r"fewer than two groups.*\(found: 7\)"):
+    with pytest.warns(VacuousConstraintWarning, match=r"fewer than two groups.*\(found: group 7\)"):
         term = constraint.bind(y, np.full(len(y), 7), weight)
     assert term.n_outputs == term.n_auxiliary == 0
     assert term.value(scores).shape == term.zero_one().gap(scores).shape == (0,)

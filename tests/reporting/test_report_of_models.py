@@ -186,8 +186,9 @@ def test_scores_and_calibration_by_group(models):
         assert f"Calibration of {group}, {rows.sum()} rows." in page
         assert f"observed {Y[TEST][rows].mean():.3f}" in page
     coarse, by_label = DecisionTreeClassifier(max_depth=1).fit(X, Y), TEST[np.argsort(Y[TEST])]
-    bins = [re.findall(r"[\d.]+ observed", report(coarse, k).to_html()) for k in (TEST, by_label)]
-    assert bins[0] == bins[1] != []
+    page, other = report(coarse), report(coarse, by_label, sample_weight=np.full(N, 0.3))
+    bins = [re.findall(r"[\d.]+ observed", each.to_html()) for each in (page, other)]
+    assert bins[0] == bins[1] != [] and page.notes == other.notes
     scores_only = report(Perceptron().fit(X, Y)).to_html()
     assert "Score distribution" in scores_only and "Calibration of" not in scores_only
 
