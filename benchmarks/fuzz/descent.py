@@ -187,11 +187,11 @@ def covered(outcome: Outcome) -> Local | None:
     estimator, data = outcome.estimator, outcome.data
     if outcome.case.estimator == "NeymanPearsonClassifier":
         return _local_of_classes(outcome) if len(data.positions) <= 2000 else None
-    if getattr(estimator, "enforce", "") != "score" or measure(outcome) is None:
+    if getattr(estimator, "enforce", "") != "score":
         return None
     coef, n = getattr(estimator, "coef_", np.empty((0, 0))), _features(outcome).shape[1]
     seen = coef.ndim == 2 and len(coef) == 1 and not coef[0, n:].any()
-    return local(outcome) if seen else None
+    return local(outcome) if seen and measure(outcome) is not None else None
 
 
 def is_local_solution(outcome: Outcome) -> bool:
