@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import logit
 
 from fairconstrained.decisions.score_line import (
+    ClassIntercept,
     ClassScores,
     Line,
     Rows,
@@ -102,7 +103,9 @@ class CandidateSearch:
     a ValueError where rows are in shards.
     """
 
+    # the scores of rows on the line through two models, and along an intercept
     rows_on_line: ClassVar[type[ScoresOnLine]] = ScoresOnLine
+    rows_on_shift: ClassVar[type[ScoresOnLine]] = ScoresOnLine
 
     def __init__(
         self,
@@ -267,10 +270,12 @@ class CandidateSearch:
             if isinstance(model, ShardedLinearModel):
                 ends = start.w[: model.n_parameters], direction[: model.n_parameters]
                 rows[model] = ShardedScores(model, *ends, self._count)
+            elif to is None:
+                at = start.scores[model]
+                rows[model] = self.rows_on_shift(at, np.broadcast_to(step, at.shape))
             else:
                 at = start.scores[model]
-                by = np.broadcast_to(step, at.shape) if to is None else to.scores[model] - at
-                rows[model] = self.rows_on_line(at, by)
+                rows[model] = self.rows_on_line(at, to.scores[model] - at)
         return Line(self.parts, start.w, direction, rows)
 
     def _count(self, n_rows: int) -> None:
@@ -300,7 +305,7 @@ class CandidateSearch:
 class ClassCandidateSearch(CandidateSearch):
     """Keeps the best candidate, for models with one score per class; y are the classes 0, 1, ..."""
 
-    rows_on_line = ClassScores
+    rows_on_line, rows_on_shift = ClassScores, ClassIntercept
 
     def _correct(self) -> ByClass:
         """Return the shares of all rows that are of a class and predicted so."""

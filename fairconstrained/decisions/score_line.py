@@ -112,6 +112,34 @@ class ClassScores(ScoresOnLine):
         return [a + b - c[:, None] for a, b, c in zip(above, below, whole, strict=True)]
 
 
+class ClassIntercept(ScoresOnLine):
+    """The scores of rows that change by t for one class: it is predicted above one t.
+
+    Below it is the best of the other classes.
+    """
+
+    def __init__(self, at: Array, by: Array):
+        super().__init__(at, by)
+        self.moved = int(np.argmax(by[0]))
+        self.others = at.copy()
+        self.others[:, self.moved] = -np.inf
+
+    @cached_property
+    def _changes(self) -> Array:
+        """The t at which predictions change, in any order."""
+        return self.others.max(axis=1) - self.at[:, self.moved]
+
+    def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:
+        """Return the shares of predictions in the cells of every class of the terms."""
+        by_class: list[Any] = [class_terms(term) for term in terms]
+        best, each = self.others.argmax(axis=1), []
+        for k in range(self.at.shape[1]):
+            slope = np.ones(len(best)) if k == self.moved else np.where(best == k, -1.0, 0.0)
+            at = np.where(slope == 0.0, -1.0, -slope * self._changes)
+            each.append(rates_on_line([term[k] for term in by_class], at, slope, points))
+        return list(zip(*each, strict=True))
+
+
 Rows = ScoresOnLine | ShardedScores
 
 

@@ -198,11 +198,13 @@ def log_odds(scores: Array) -> Array:
     centred = scores - scores[rows, best][:, None]
     raised = np.exp(centred)
     raised[rows, best] = 0.0
-    rest = 1.0 + raised.sum(axis=1)  # all classes
-    out = np.array(centred - np.log(rest[:, None] - raised), order="F")
-    others = np.array(scores, dtype=float)
-    others[rows, best] = -np.inf
-    out[rows, best] = scores[rows, best] - logsumexp(others, axis=1)
+    others = raised.sum(axis=1)
+    out = np.array(centred - np.log((1.0 + others)[:, None] - raised), order="F")
+    far = np.flatnonzero(others < np.finfo(float).tiny)  # the sum underflows
+    centred[rows, best] = -np.inf
+    others[far] = 1.0
+    out[rows, best] = -np.log(others)
+    out[far, best[far]] = -logsumexp(centred[far], axis=1)
     return out
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from fairconstrained import FairLogisticClassifier, constraints, fairness_report
 from fairconstrained.constraints import DisparateImpact, MinorityRate
-from fairconstrained.decisions.score_line import ClassScores, Line, points_between
+from fairconstrained.decisions.score_line import ClassIntercept, ClassScores, Line, points_between
 from fairconstrained.decisions.smooth_rounds import smooth_parts, steeper_part
 
 N = 300
@@ -28,12 +28,11 @@ def searched(constraint, kappa=0.02, seed=0, **weights):
 def lines_of(fit, search, random):
     """Return a line of all classes and one of a single class, with points between the flips."""
     w = fit.unconstrained.result.w
-    everything, single = random.standard_normal(len(w)), np.zeros_like(w)
-    single[random.integers(len(w))] = 1.0
+    everything, intercept = random.standard_normal(len(w)), search.shifts[random.integers(3)][0]
     scores = fit.model.forward(w)[0]
-    for direction in (everything, single):
+    for direction, of in (everything, search.rows_on_line), (intercept, search.rows_on_shift):
         by = fit.model.forward(direction)[0]
-        line = Line(search.parts, w, direction, {search.model: search.rows_on_line(scores, by)})
+        line = Line(search.parts, w, direction, {search.model: of(scores, by)})
         yield line, points_between(line.flips(), 512, 0.0)
 
 
@@ -51,7 +50,7 @@ def test_counts_on_lines_are_those_of_every_model(constraint, weighted):
         assert_allclose(correct.sum(axis=0)[some], [one.accuracy for one in found], atol=1e-12)
         assert_allclose(violations.max(axis=0)[some], [one.violation for one in found], atol=1e-12)
         kinds.append(type(line.rows[search.model]))
-    assert kinds == [ClassScores, ClassScores]
+    assert kinds == [ClassScores, ClassIntercept]
 
 
 def test_sharp_soft_max_rates_are_those_of_predictions():
