@@ -160,7 +160,8 @@ class FairThresholds(
     InfeasibleConstraintWarning
         If no thresholds meet the bound, or those of a share of the rows do not meet it on all rows.
     ConstantDecisionWarning
-        If only constant decisions meet it.
+        If only constant decisions meet it, or all decisions of the classifier that is fitted to
+        all rows are equal.
     InputWarning
         If `kappa` is given and no constraint uses it.
     VacuousConstraintWarning

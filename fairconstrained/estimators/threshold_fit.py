@@ -33,7 +33,7 @@ from fairconstrained.estimators.rows import (
     without_held_out,
 )
 from fairconstrained.estimators.solution import Bound, names_in_data
-from fairconstrained.exceptions import InfeasibleConstraintWarning, warn
+from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning, warn
 from fairconstrained.inspection.outputs import RESPONSES, check_model, response_of, scores_of
 from fairconstrained.models.trees import ThresholdModel
 from fairconstrained.problem import CompositeFunction, Problem
@@ -122,6 +122,7 @@ class ThresholdFit:
         weighted = "sample_weight" in self.params
         absent = np.setdiff1d(labels, labels[data.X]) if weighted else labels[:0]
         self.added = np.array([np.argmax(labels == label) for label in absent], dtype=int)
+        self.out_of_fold = False
         self.fitted, rows, chosen = self._scored(tasks)
         self.choosing = self.given.take(rows)
         self.scores = np.full(len(labels), np.nan)  # by position in X
@@ -157,7 +158,7 @@ class ThresholdFit:
         for k in range(len(splits)):
             with tasks.task(f"fold {k + 1} of {len(splits)}"):
                 scores.append(next(runs))
-        order = np.argsort(rows)
+        order, self.out_of_fold = np.argsort(rows), True
         return self._fitted(every, tasks), rows[order], np.concatenate(scores)[order]
 
     def _prefit(self) -> Classifier:
@@ -301,6 +302,17 @@ class ThresholdFit:
             attributes["holdout_indices_"] = self.held.X
         set_fitted(estimator, attributes)
         (certificate or search).warn()
+        rows = self.choosing.X
+        if self.out_of_fold and not search.constant:  # the classifier has other scores than folds
+            decided = self._scores(self.fitted, rows) > search.w[self._codes[0][rows]]
+            if len(np.unique(decided)) == 1:
+                warn(
+                    f"{type(estimator).__name__}: the same class is predicted for every row. The "
+                    "thresholds suit the scores of the folds, and the classifier that is fitted to "
+                    "all rows has others. Use a share of the rows, such as cv=0.3, or loosen the "
+                    "bound (kappa, or the constraint's own tolerance).",
+                    ConstantDecisionWarning,
+                )
         if certificate is None and search.met and bound.met is False:
             warn(
                 f"{type(estimator).__name__}: the thresholds meet the bound on the rows that chose "

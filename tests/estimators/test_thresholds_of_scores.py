@@ -84,8 +84,7 @@ def test_the_rows_that_choose():
 
     frozen = fc.FairThresholds(FrozenEstimator(base), kappa=0.1, per_group=True)
     prefit = fc.FairThresholds(base, kappa=0.1, per_group=True, cv="prefit")
-    for one in (frozen, prefit):
-        one.fit(X, Y, sensitive_features=GROUPS)
+    frozen, prefit = (one.fit(X, Y, sensitive_features=GROUPS) for one in (frozen, prefit))
     pd.testing.assert_series_equal(frozen.thresholds_, prefit.thresholds_)
 
 
@@ -135,6 +134,9 @@ def test_a_bound_that_no_thresholds_meet():
     assert clf.decision_search_.met and clf.decision_search_.constant
     with pytest.warns(fc.InfeasibleConstraintWarning, match="FairThresholds"):
         fitted(fc.BoundedGroupLoss(0.05), per_group=True)
+    folds = fc.FairThresholds(RandomForestClassifier(1, max_depth=2, random_state=0), kappa=0.1)
+    with pytest.warns(fc.ConstantDecisionWarning, match="suit the scores of the folds"):
+        folds.fit(X, Y, sensitive_features=GROUPS)
 
 
 @pytest.mark.parametrize("per_group", [False, True])
