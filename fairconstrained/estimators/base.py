@@ -29,8 +29,7 @@ from fairconstrained.penalties import Penalty
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.shards.model import rows_by_atom
 from fairconstrained.solvers import SOLVERS, Result, Solver, default_solver
-from fairconstrained.solvers.base import Start
-from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.solvers.base import Start, without_kinks
 from fairconstrained.utils import execution
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import resolve

@@ -12,9 +12,8 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import objective_scale
 from fairconstrained.shards.model import ShardedLinearModel, drawn
 from fairconstrained.solvers import SOLVERS, SQP, AugmentedLagrangian, Result, Solver, Status
-from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.solvers.registry import default_solver, without_kinks
-from fairconstrained.solvers.result import SolverState
+from fairconstrained.solvers.base import Callback, default_solver, without_kinks
+from fairconstrained.solvers.result import Iterate, Measured, SolverState, Start
 from fairconstrained.solvers.smoothing import Smoothing
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import MultinomialLoss

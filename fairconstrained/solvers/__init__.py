@@ -4,9 +4,8 @@ How a problem is solved belongs here; what the problem is belongs in ``problem``
 no estimator, constraint or group.
 """
 
-from fairconstrained.solvers.base import Solver
+from fairconstrained.solvers.base import SOLVERS, Solver, available_solvers, default_solver
 from fairconstrained.solvers.primal_dual import PLADA, LagrangianDescentAscent
-from fairconstrained.solvers.registry import SOLVERS, available_solvers, default_solver
 from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import NearStationarity, Smoothing, near_stationarity
 from fairconstrained.solvers.sqp import SQP, AugmentedLagrangian, ExactPenalty

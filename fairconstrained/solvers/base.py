@@ -1,4 +1,4 @@
-"""The base of all solvers: one loop that measures, stops and reports."""
+"""The base of all solvers, one loop that measures, stops and reports; the solvers by name."""
 
 import math
 import time
@@ -6,7 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from itertools import chain
+from operator import attrgetter, call
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -16,7 +19,6 @@ from sklearn.utils import check_random_state
 from fairconstrained.exceptions import IncompatibleSolverError
 from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import is_stuck
-from fairconstrained.solvers.registry import SOLVERS, available_solvers, refusal, without_kinks
 from fairconstrained.solvers.result import Iterate, Measured, Result, Start, Status, Trace, measures
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import FieldParameters
@@ -24,8 +26,10 @@ from fairconstrained.utils.arrays import Array
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
 _MOST_PASSES = 1500  # of a refinement: steps that need more are as slow as those before them
-
-
+_FUNCTIONS = {
+    "smoothable": "functions whose kinks are known",
+    "difference_of_convex": "functions that are differences of convex functions",
+}
 Callback = Annotated[Callable[[Measured], "Status | bool | None"], callable]
 _SHORT = Status.ITERATION_LIMIT, Status.PASS_LIMIT, Status.STALLED
 
@@ -100,8 +104,8 @@ def check_point(argument: str, w: Any, problem: Problem) -> None:
     with suppress(TypeError, ValueError):
         if np.shape(w) == (n,) and np.all(np.isfinite(np.asarray(w, dtype=float))):
             return
-    message = f"{argument} must have a finite number for each of the {n} variables of the problem"
-    raise ValueError(f"{message}; got {w!r}.")
+    what = f"a finite number for each of the {n} variables of the problem"
+    raise ValueError(f"{argument} must have {what}; got {w!r}.")
 
 
 class Solver(FieldParameters, ABC, kw_only=True):
@@ -153,7 +157,14 @@ class Solver(FieldParameters, ABC, kw_only=True):
         """
         valid.check_parameters(self)
         if missing := self.missing(problem):
-            raise IncompatibleSolverError(refusal(repr(self), missing, available_solvers(problem)))
+            functions = [_FUNCTIONS.get(name, f"{name} functions") for name in missing]
+            needs = f"needs {' and '.join(functions).replace('_', ' ')}"
+            advice = "change the surrogate, the loss or the penalty, or "
+            if "batchable" in missing:
+                needs = "draws batches of rows, which these data or this constraint do not allow"
+                advice = ""
+            others = f"use one of the solvers {', '.join(available_solvers(problem))}."
+            raise IncompatibleSolverError(f"{self!r} {needs}: {advice}{others}")
 
     def with_options(self, **options: Any) -> Self:
         """Return a copy with the options that are not None; the solver if it has them already."""
@@ -244,13 +255,8 @@ class Solver(FieldParameters, ABC, kw_only=True):
         """Minimise the problem, and return the evaluation at the result as well.
 
         Callers that go on from the result use this. The forward passes of the evaluation serve
-        other problems made from the same models, see :meth:`Problem.at`. All other parameters are
-        those of :meth:`minimize`.
-
-        Parameters
-        ----------
-        like : Evaluation or None, default=None
-            An evaluation whose forward passes are used again if the first point is the same.
+        other problems made from the same models, see :meth:`Problem.at`. Those of `like` are used
+        again if the first point is the same. All other parameters are those of :meth:`minimize`.
         """
         source: np.random.RandomState = check_random_state(random_state)
         first = Start(problem.start(source)) if warm is None else warm
@@ -314,3 +320,80 @@ def refine(run: Run, status: Status) -> Status:
     if ended is not Status.PASS_LIMIT or start.passes_used_up(problem):
         return ended
     return status if status in (Status.ITERATION_LIMIT, Status.PASS_LIMIT) else Status.STALLED
+
+
+def _make(path: str, **options: Any) -> Solver:
+    """Return what the package makes; it is imported late, since solvers call others by name."""
+    return attrgetter(path)(import_module("fairconstrained.solvers"))(**options)
+
+
+# In order of preference: `default_solver` takes the first that is preferred for the problem.
+SOLVERS: dict[str, Callable[..., Solver]] = {
+    "sqp": partial(_make, "SQP"),
+    "exact-penalty": partial(_make, "ExactPenalty"),
+    "augmented-lagrangian": partial(_make, "AugmentedLagrangian"),
+    "smoothing": partial(_make, "Smoothing"),
+    "ipc": partial(_make, "IPC"),
+    "ipp-ssg": partial(_make, "successive.ipp_ssg"),
+    "ssg": partial(_make, "SwitchingSubgradient"),
+    "ssg-stochastic": partial(_make, "StochasticSwitchingSubgradient"),
+    "3s-econ": partial(_make, "ThreeSEcon"),
+    "3s-econ-stochastic": partial(_make, "ThreeSEcon.stochastic"),
+    "plada": partial(_make, "PLADA"),
+    "plada-stochastic": partial(_make, "PLADA.stochastic"),
+    "idca": partial(_make, "IDCA"),
+    "idca-stochastic": partial(_make, "successive.idca_stochastic"),
+    "ipp-conex": partial(_make, "successive.ipp_conex"),
+    "conex": partial(_make, "ConEx"),
+    "yu-neely-wei": partial(_make, "OnlineStochastic"),
+    "lagrangian": partial(_make, "LagrangianDescentAscent"),
+    "multiplier-model": partial(_make, "LagrangianDescentAscent.multiplier_model"),
+    "regularization": partial(_make, "Regularization"),
+}
+
+
+def available_solvers(problem: Problem) -> list[str]:
+    """Return the names of the solvers whose requirements the problem meets.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    names : list of str
+        In order of preference.
+    """
+    return [name for name, make in SOLVERS.items() if not make().missing(problem)]
+
+
+def default_solver(problem: Problem) -> Solver:
+    """Return the solver that ``solver="auto"`` stands for: the first preferred one of the table.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+
+    Returns
+    -------
+    solver : Solver
+        With its default parameters.
+    """
+    for solver in map(call, SOLVERS.values()):
+        if all(getattr(problem, name) for name in (*solver.requires, *solver.preferred_with)):
+            break
+    return solver
+
+
+def without_kinks(problem: Problem, solver: Solver) -> Solver:
+    """Return the solver if it can solve the problem, else the one that rounds the kinks for it.
+
+    Where rounding does not help either, the solver is returned as it is: its own message says what
+    is missing.
+    """
+    if not solver.missing(problem):
+        return solver
+    rounded = SOLVERS["smoothing"](solver=solver, tol=solver.tol)
+    return solver if rounded.missing(problem) else rounded

@@ -9,8 +9,7 @@ import numpy as np
 from fairconstrained.exceptions import ConvergenceWarning, warn
 from fairconstrained.problem import Problem
 from fairconstrained.problem.kkt import FAR, is_stuck
-from fairconstrained.solvers.base import Iterate, Solver, Start, check_point
-from fairconstrained.solvers.registry import default_solver
+from fairconstrained.solvers.base import Iterate, Solver, Start, check_point, default_solver
 from fairconstrained.solvers.result import Measured, SolverState, Status
 from fairconstrained.solvers.sqp import AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient

@@ -17,7 +17,7 @@ from fairconstrained.objectives import PartialAUC
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.problem.kkt import KKT, estimate_multipliers, objective_scale
 from fairconstrained.problem.problem import Problem
-from fairconstrained.solvers.registry import without_kinks
+from fairconstrained.solvers.base import without_kinks
 
 
 def test_polishing_ends_what_first_order_steps_leave_unfinished() -> None:
