@@ -58,19 +58,13 @@ class Box:
         return middle - room, middle + room
 
 
-def least_of_penalty(
-    gradient: Array,
-    l1: float,
-    l2: float,
-    center: Array | float,
-    low: Array | float = -np.inf,
-    high: Array | float = np.inf,
-) -> Array:
+def least_of_penalty(gradient: Array, net: Any, low: Any = -np.inf, high: Any = np.inf) -> Array:
     """Return the least value of a slope times each coefficient plus its penalty, in an interval.
 
-    The penalty is an L1 norm plus half a squared distance from a centre, the interval that of the
-    distance.
+    The penalty is given by `Penalty.elastic_net`; the interval is that of the distance from its
+    centre.
     """
+    l1, l2, center = net
     away = -np.sign(gradient) * np.maximum(np.abs(gradient) - l1, 0.0) / l2
     away = np.clip(away, low, high)
     return gradient * (center + away) + l1 * np.abs(away) + 0.5 * l2 * away**2
@@ -145,13 +139,13 @@ class RelaxedPoint:
 
     def _least_of_parameters(self) -> Array:
         """Return the least value of the gradient times each parameter plus its penalty."""
-        (l1, l2, center), box = self.relaxed.lagrangian.strengths, self.relaxed.box
+        net, box = self.relaxed.lagrangian.strengths, self.relaxed.box
         gradient, n = self._gradient, self.relaxed.lagrangian.model.n_coefficients
         if box is None:
-            return least_of_penalty(gradient[:n], l1, l2, center)
+            return least_of_penalty(gradient[:n], net)
         ends = np.minimum(gradient[n:] * box.low[n:], gradient[n:] * box.high[n:])
-        sides = box.low[:n] - center, box.high[:n] - center
-        return np.append(least_of_penalty(gradient[:n], l1, l2, center, *sides), ends)
+        sides = box.low[:n] - net[2], box.high[:n] - net[2]
+        return np.append(least_of_penalty(gradient[:n], net, *sides), ends)
 
     @cached_property
     def value(self) -> float:
@@ -277,8 +271,7 @@ def _bound(
     products = slopes * scores
     of_constant = float(n.sum() * entr(q).sum() + weights.min(axis=1).sum())
     on_parameters = model.vjp(at.w, mean)[: model.n_coefficients]
-    assert objective.penalty.elastic_net is not None
-    rest = least_of_penalty(on_parameters, *objective.penalty.elastic_net)
+    rest = least_of_penalty(on_parameters, objective.penalty.elastic_net)
     bound = (1.0 - share) * (total - products.sum()) + share * of_constant + rest.sum() + level
     size = np.abs(products).sum() + abs(total) + np.abs(rest).sum() + abs(level) + abs(of_constant)
     return float(bound - ROUNDING * size)

@@ -94,11 +94,11 @@ class Fit:
         cls, estimator: Any, data: TrainingData, problem: Problem, split: Split | None
     ) -> "Fit":
         """Return the fit of a problem without constraints."""
-        bare = cls(estimator, data, rows.Unconstrained(problem), problem, split=split)
-        threshold, selects = estimator.threshold, None
-        if isinstance(threshold, SelectionRate):
-            selects = threshold.check(), data.sample_weight
-        solved = rows.Unconstrained(problem, partial(estimator._train_free, bare), selects)
+        free = rows.Unconstrained(problem.uncounted())
+        bare = cls(estimator, data, free, problem, split=split)
+        if isinstance(estimator.threshold, SelectionRate):
+            free = replace(free, selects=(estimator.threshold.check(), data.sample_weight))
+        solved = replace(free, minimize=partial(estimator._train_free, bare))
         return replace(bare, unconstrained=solved)
 
     def constrained(self, constraints: Sequence[Constraint]) -> "Fit":
@@ -204,15 +204,8 @@ class Fit:
         w = free.result.w
         if free.selects is not None:
             w = moved_variables(free.problem, w, free.cut)
-        return DecisionTask(
-            self.problem,
-            result,
-            self.data.y,
-            self.data.loss_weight,
-            w,
-            self._soft_constraints(),
-            solved=free.selects is None,
-        )
+        rows, solved = (self.data.y, self.data.loss_weight), free.selects is None
+        return DecisionTask(self.problem, result, *rows, w, self._soft_constraints(), solved=solved)
 
     def _soft_constraints(self) -> tuple[CompositeFunction, ...]:
         """Return the constraints on rates of few rows, estimated with probabilities of labels.

@@ -25,7 +25,7 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import loss_part, penalty_of
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.functions.losses import LOSSES, Hinge, Logistic, Loss, Quadratic, SquaredHinge
-from fairconstrained.models.feature_scale import Features, FeatureScale
+from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import MeanLoss, Objective, resolve_objective
 from fairconstrained.penalties import InUnits, Penalty
@@ -84,22 +84,16 @@ class LinearScores(FairEstimator):
 
     def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
         """Return the problem without constraints, for rows or shards of rows."""
-        options: Any = {
-            "penalty": penalty_of(self.alpha),
-            "domain": self.domain or WholeSpace(),
-            "fit_intercept": self.fit_intercept,
-        }
-        model: LinearModel
+        options: Any = {"fit_intercept": self.fit_intercept}
         if isinstance(data, ShardedData):
-            scale = data.feature_scale
-            no_rows = np.empty((0, len(scale.mean))), np.empty(0)
-            plain, penalty, domain = linear_model(*no_rows, known=scale, **options)
-            model = ShardedLinearModel.of(plain, data.shards, data.sample_weight)
+            X, options["known"] = np.empty((0, len(data.feature_scale.mean))), data.feature_scale
         else:
-            n_outputs = len(data.classes) if data.several_classes else 1
-            model, penalty, domain = linear_model(
-                data.X, data.loss_weight, n_outputs=n_outputs, **options
-            )
+            X, options["n_outputs"] = data.X, len(data.classes) if data.several_classes else 1
+        plain = LinearModel.standardized(X, data.loss_weight, **options)
+        given = penalty_of(self.alpha), self.domain or WholeSpace()
+        model, penalty, domain = in_variables(plain, *given)
+        if isinstance(data, ShardedData):
+            model = ShardedLinearModel.of(model, data.shards, data.sample_weight)
         return Problem(loss_part(self, model, data).add(penalty), domain=domain)
 
     def _fitted(self, fit: Fit, w: Array) -> dict[str, Array]:
@@ -241,27 +235,17 @@ def with_feature_map(estimator: Any, data: TrainingData) -> TrainingData:
     return replace(data, feature_map=FeatureMap(kept, n_features, names))
 
 
-def linear_model(
-    X: Features,
-    sample_weight: Array,
-    *,
-    penalty: Penalty,
-    domain: Domain,
-    fit_intercept: bool,
-    n_outputs: int = 1,
-    known: FeatureScale | None = None,
+def in_variables(
+    model: LinearModel, penalty: Penalty, domain: Domain
 ) -> tuple[LinearModel, Penalty, Domain]:
-    """Return linear scores of centred and scaled features, their penalty and their domain.
+    """Return linear scores of scaled features, their penalty and their domain, in its variables.
 
-    The coefficients are multiplied by a feature scale, that of the rows unless it is `known`; the
-    intercepts after them are free. In the whole space the penalty is on these variables. Other
-    domains, and then the penalty, are in the units of X, and the variables are the coefficients
-    times factors that give them similar sizes: of every column, where the set in these units is
-    known and the penalty convex, otherwise of all columns together.
+    The coefficients are multiplied by the feature scale; the intercepts after them are free. In the
+    whole space the penalty is on these variables. Other domains, and then the penalty, are in the
+    units of X, and the variables are the coefficients times factors that give them similar sizes:
+    of every column, where the set in these units is known and the penalty convex, otherwise of all
+    columns together.
     """
-    model = LinearModel.standardized(
-        X, sample_weight, fit_intercept=fit_intercept, n_outputs=n_outputs, known=known
-    )
     n, scale = model.n_coefficients, model.scale
     if domain.n_variables not in (None, n):
         raise ValueError(

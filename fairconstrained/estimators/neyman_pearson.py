@@ -12,7 +12,7 @@ from fairconstrained.data.labels import class_position
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.domains import Blocks, Domain, L2Ball, WholeSpace
 from fairconstrained.estimators.classifier import ConstrainedClassifier
-from fairconstrained.estimators.linear import linear_model, linear_scores
+from fairconstrained.estimators.linear import in_variables, linear_scores
 from fairconstrained.estimators.rows import penalty_of
 from fairconstrained.estimators.solution import Solution, measures, warn_of
 from fairconstrained.functions.base import ScalarFunction
@@ -229,14 +229,10 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
             )
         bounded = np.flatnonzero(np.isfinite(bounds))
         ball: Domain = WholeSpace() if self.radius is None else L2Ball(float(self.radius))
-        model, penalty, domain = linear_model(
-            data.X,
-            weight,
-            penalty=penalty_of(self.alpha),
-            domain=Blocks(ball, len(self.classes_)),
-            fit_intercept=self.fit_intercept,
-            n_outputs=len(self.classes_),
-        )
+        n = len(self.classes_)
+        options: Any = {"fit_intercept": self.fit_intercept, "n_outputs": n}
+        plain = LinearModel.standardized(data.X, weight, **options)
+        model, penalty, domain = in_variables(plain, penalty_of(self.alpha), Blocks(ball, n))
         loss = class_losses(function, labels, weight, [first], [0.0], ["loss"])
         parts = []
         if bounded.size:

@@ -14,13 +14,9 @@ from fairconstrained.data.inputs import check_labels, check_same_rows, known_lab
 from fairconstrained.data.labels import given_queries
 from fairconstrained.data.sensitive_columns import FeatureKind, feature_kind
 from fairconstrained.data.validation import TrainingData
+from fairconstrained.estimators import network_training as training
 from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.network_training import (
-    NetworkScores,
-    fitted_network,
-    with_fitted_last_layer,
-)
 from fairconstrained.estimators.ranker_models import RankerModel, has_trees, ranker_model
 from fairconstrained.estimators.score_lagrangian import LogLoss, PairLoss
 from fairconstrained.estimators.solving import Solved
@@ -200,7 +196,7 @@ class FairRanker(TreeScores):
         """The scores of a network as a module of PyTorch, for rows in the units of X."""
         if not hasattr(self, "weights_"):
             raise AttributeError("module_ is an attribute of fitted rankers with a network.")
-        return fitted_network(self).module(self.weights_)
+        return training.fitted_network(self).module(self.weights_)
 
     def __sklearn_tags__(self) -> Tags:
         """Return scikit-learn's tags: labels are required."""
@@ -299,19 +295,19 @@ class FairRanker(TreeScores):
         return attributes
 
     def _default_solver(self, problem: Problem) -> Solver:
-        if self._kind is NetworkScores and not problem.in_epigraph_form:
+        if self._kind is training.NetworkScores and not problem.in_epigraph_form:
             return _by_query(problem)
         return super()._default_solver(problem)
 
     def _train(self, problem: Problem, fit: Any = None, **options: Any) -> Solved:
         """Return the solution; where a network violates constraints, its last layer is fitted."""
         result, at = super()._train(problem, fit, **options)
-        if self._kind is not NetworkScores:
+        if self._kind is not training.NetworkScores:
             return result, at
-        return with_fitted_last_layer(problem, (result, at), self.random_state)
+        return training.with_fitted_last_layer(problem, (result, at), self.random_state)
 
     def _train_free(self, fit: Fit, problem: Problem, near: Start | None) -> Result:
-        if self._kind is NetworkScores:
+        if self._kind is training.NetworkScores:
             return _by_query(problem).minimize(problem, random_state=self.random_state)
         return super()._train_free(fit, problem, near)
 

@@ -1,7 +1,7 @@
 """What a fit asks of parameters and rows, the rows held out, and constraints bound to rows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from itertools import groupby
 from operator import attrgetter
@@ -36,21 +36,16 @@ from fairconstrained.utils.parameter_constraints import check_parameters
 _UNUSED = 0.02  # the part of a share of rows that decisions within a bound may leave unused
 
 
+@dataclass(eq=False)
 class Unconstrained:
-    """The model without constraints, by `minimize`; it is solved on first access.
+    """The model without constraints, by `minimize`; it is solved on first access."""
 
-    `selects` is the share of the rows that it selects, with their weights, wherever a constrained
-    model has its threshold; None where the threshold is fixed.
-    """
-
-    def __init__(
-        self,
-        problem: Problem,
-        minimize: Callable[[Problem, Start | None], Result] = minimize_by_default,
-        selects: tuple[float, Array] | None = None,
-    ):
-        self.problem, self.minimize, self.selects = problem.uncounted(), minimize, selects
-        self.near: Start | None = None  # where the solution is looked for
+    problem: Problem
+    minimize: Callable[[Problem, Start | None], Result] = minimize_by_default
+    # the share of the rows that it selects, with their weights, wherever a constrained model has
+    # its threshold; None where the threshold is fixed
+    selects: tuple[float, Array] | None = None
+    near: Start | None = None  # where the solution is looked for
 
     @cached_property
     def result(self) -> Result:

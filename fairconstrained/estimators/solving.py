@@ -164,14 +164,8 @@ def best_of(
     than all answers, they are the next start, and the answer if the run from there is worse.
     """
     passes = _data_passes(problem, solver, options)
-    first, at = solver.solve(
-        problem,
-        like=like,
-        warm=warm,
-        callback=callback,
-        random_state=options.random_state,
-        max_data_passes=passes,
-    )
+    limits: Any = {"random_state": options.random_state, "max_data_passes": passes}
+    first, at = solver.solve(problem, like=like, warm=warm, callback=callback, **limits)
     limited = options.max_iter is not None and first.status is Status.ITERATION_LIMIT
     if limited or first.status is Status.STOPPED:  # by a callback
         return first, at
@@ -194,10 +188,8 @@ def best_of(
     # The other solver may do badly. Then it must not take most of the time of the fit.
     enough = passes if failed else max(_LEAST_PASSES, 2.0 * first.data_passes)
     for other, start in tried:
-        most = enough if other is not solver else passes
-        answer, there = other.solve(
-            problem, warm=start, random_state=options.random_state, max_data_passes=most
-        )
+        limits["max_data_passes"] = enough if other is not solver else passes
+        answer, there = other.solve(problem, warm=start, **limits)
         used += answer.data_passes
         if _is_better(answer, best, solver.tol):
             best, at = replace(answer, state=None), there
@@ -212,7 +204,11 @@ def best_of(
         if max(answer.violation - solver.tol, answer.objective - best.objective) <= 0.0:
             best, at = replace(answer, state=None), there
     if best.solver is not first.solver and options.solver != "auto":
-        best = _in_place_of(first, best)
+        message = (
+            f"{best.message} The model is that of {brief(best.solver)}; {brief(first.solver)} "
+            f"ended at objective {first.objective:.6g}, violation {first.violation:.2e}."
+        )
+        best = replace(best, message=message, replaces=first.solver)
     return replace(best, data_passes=used), at
 
 
@@ -276,14 +272,6 @@ def _text(solver: Solver, problem: Problem) -> str:
     if not isinstance(solver, Smoothing):
         return repr(solver)
     return repr(solver.solver_for(problem).with_options(tol=solver.tol))
-
-
-def _in_place_of(first: Result, best: Result) -> Result:
-    message = (
-        f"{best.message} The model is that of {brief(best.solver)}; {brief(first.solver)} ended at "
-        f"objective {first.objective:.6g}, violation {first.violation:.2e}."
-    )
-    return replace(best, message=message, replaces=first.solver)
 
 
 def _data_passes(problem: Problem, solver: Solver, options: Any) -> float | None:

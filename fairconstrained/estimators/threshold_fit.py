@@ -18,7 +18,6 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
-from fairconstrained.constraints import Constraint
 from fairconstrained.data.validation import TrainingData
 from fairconstrained.decisions.held_out import HeldOut
 from fairconstrained.decisions.new_rows import expected_gaps
@@ -61,9 +60,11 @@ def has_own_columns(estimator: Any) -> bool:
     return getattr(final_estimator(estimator), "sensitive_columns", None) is not None
 
 
-def routed_params(
-    estimator: Any, fit_params: Mapping[str, Any], **given: Any
-) -> tuple[dict[str, Any], dict[str, Any]]:
+Params = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""What `fit` of the classifier and `split` of the splitter are passed."""
+
+
+def routed_params(estimator: Any, fit_params: Mapping[str, Any], **given: Any) -> Params:
     """Return what the inner classifier's `fit` gets, and what the splitter's `split` gets.
 
     The estimator routes metadata where that is enabled. Weights and groups (`given`) are for
@@ -99,23 +100,23 @@ class ThresholdFit:
     data : TrainingData
         The rows of positive weight.
     params : tuple of mapping
-        What `fit` of the classifier and the splitter are passed.
+        See `Params`.
     tasks : FitTasks
         The fit as a task of callbacks.
     """
 
     def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        labels: Array,
-        data: TrainingData,
-        params: tuple[Mapping[str, Any], Mapping[str, Any]],
-        tasks: FitTasks,
+        self, estimator: Any, X: Any, labels: Array, data: TrainingData, params: Params, tasks: Any
     ):
         self.estimator, self.X, self.labels, self.data = estimator, X, labels, data
         self.params, self.splitting = params
-        self.constraints = _constraints(estimator, data)
+        self.constraints = constraints_of(estimator, data)
+        for constraint in self.constraints:
+            if getattr(constraint, "reference", None) is not None:
+                raise ValueError(
+                    f"constraint: {type(constraint).__name__} has reference rows; thresholds are "
+                    "chosen on the rows that are passed to fit. Leave reference at None."
+                )
         check_group_sizes(self.constraints, data, by_group=estimator.per_group)
         self.given, self.held = without_held_out(estimator, data, self.constraints)
         # rows of weight zero that the classifier is also fitted to: of labels that no other row has
@@ -322,18 +323,6 @@ class ThresholdFit:
             )
 
 
-def _constraints(estimator: Any, data: TrainingData) -> list[Constraint]:
-    """Return an estimator's constraints; raise a ValueError if one brings rows of its own."""
-    constraints = constraints_of(estimator, data)
-    for constraint in constraints:
-        if getattr(constraint, "reference", None) is not None:
-            raise ValueError(
-                f"constraint: {type(constraint).__name__} has reference rows; thresholds are "
-                "chosen on the rows that are passed to fit. Leave reference at None."
-            )
-    return constraints
-
-
 def check_threshold_options(estimator: Any) -> None:
     """Check the options that nothing else looks at; errors name the argument and what is valid."""
     needed = "predict" if isinstance(estimator.cv, str) else "fit"  # cv="prefit"
@@ -343,11 +332,7 @@ def check_threshold_options(estimator: Any) -> None:
             f"{estimator.estimator!r}."
         )
     check_parameters(estimator)
-    _check_columns(estimator)
-
-
-def _check_columns(estimator: Any) -> None:
-    """Check that the inner classifier's own sensitive columns are not taken out of X."""
+    # The inner classifier's own sensitive columns may not be taken out of X.
     inner = final_estimator(estimator.estimator)
     outer, inside = (
         set() if columns is None or callable(columns) else set(np.ravel(np.array(columns, object)))

@@ -250,23 +250,18 @@ def joined(
 
 
 def resolve(
-    argument: str,
-    value: object,
-    table: Mapping[str, Callable[..., T]],
-    base: type[T],
-    **defaults: object,
+    argument: str, value: object, table: Mapping[str, Callable[..., T]], base: type[T]
 ) -> T:
     """Return `value` if it is an instance of `base`, else what `table` makes of the name.
 
-    Messages name the argument and list the names of the table. `defaults` are passed to what makes
-    the instance.
+    Messages name the argument and list the names of the table.
     """
     if isinstance(value, base):
         if isinstance(value, Parametrized):
             value.check_parameters()
         return value
     if isinstance(value, str) and value in table:
-        return table[value](**defaults)
+        return table[value]()
     names = ", ".join(repr(name) for name in table)
     if isinstance(value, str):
         raise ValueError(f"{argument}={value!r} is unknown. Valid names: {names}.")
