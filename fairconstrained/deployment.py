@@ -24,12 +24,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import _is_fitted, check_is_fitted
 
-from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.decisions.new_rows import ExpectedGap
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdSearch
-from fairconstrained.estimators.linear import FairLinearClassifier
 from fairconstrained.estimators.logistic import FairHingeClassifier, FairLogisticClassifier
 from fairconstrained.estimators.neyman_pearson import NeymanPearsonClassifier
 from fairconstrained.metrics.inputs import positive_class
@@ -100,7 +99,13 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
         reduced, kept = _without_passed_through(front[-1][1], kept, last.n_features_in_)
         front[-1] = (front[-1][0], reduced)
     if kept.size < last.n_features_in_:
-        front.append(("columns", _selection(last, kept)))
+        named = getattr(last, "feature_names_in_", None)
+        columns = kept.tolist() if named is None else named[kept].tolist()
+        select = ColumnTransformer([("seen", "passthrough", columns)])
+        example = np.zeros((1, last.n_features_in_))
+        select.set_output(transform="default")
+        select.fit(example if named is None else pd.DataFrame(example, columns=named))
+        front.append(("columns", select))
         if hasattr(plain, "feature_names_in_"):  # the selection's output has none
             del plain.feature_names_in_
     return Pipeline([*front, (name, plain)])
@@ -152,14 +157,6 @@ def _converted(model: object, sensitive: str) -> Any:
             f"{type(model).__name__}."
         )
     return model.to_sklearn(sensitive=sensitive)
-
-
-def _selection(model: FairLinearClassifier, kept: Array) -> ColumnTransformer:
-    names = getattr(model, "feature_names_in_", None)
-    columns = kept.tolist() if names is None else names[kept].tolist()
-    select = ColumnTransformer([("seen", "passthrough", columns)]).set_output(transform="default")
-    example = np.zeros((1, model.n_features_in_))
-    return select.fit(example if names is None else pd.DataFrame(example, columns=names))
 
 
 def reasons(
@@ -302,7 +299,7 @@ def _feature_names(models: list[Any], last: Any) -> Array:
             names = np.asarray(pipeline[:-1].get_feature_names_out())
             if len(names) == last.n_features_in_:
                 return names
-    return seen_columns(last)
+    return SensitiveColumns(last).seen
 
 
 def trusted_types() -> list[str]:

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -224,14 +225,9 @@ class Branching:
             return -points[-1].bound, -points[-1].gradient * unit
 
         with suppress(StopIteration):
-            minimize(
-                negative,
-                relaxed.multipliers / unit,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(0.0, None)] * len(unit),
-                options={"maxfun": changes, "maxiter": changes},
-            )
+            how: Any = {"options": {"maxfun": changes, "maxiter": changes}, "method": "L-BFGS-B"}
+            how["bounds"] = [(0.0, None)] * len(unit)
+            minimize(negative, relaxed.multipliers / unit, jac=True, **how)
         return max(points, key=lambda point: point.bound)
 
     def _halves(self, at: EnvelopePoint, grid: int) -> list[Box]:
@@ -279,17 +275,7 @@ def interpolated(lagrangian: Lagrangian, reach: Array, spacing: float) -> Lagran
             return None
         order = np.tile(np.arange(len(upper)), 2)
         shares = shares @ sp.csr_array((np.concatenate([1.0 - upper, upper]), (order, place)))
-    on_grid = replace(model, X=points)
-    moved = lagrangian.spread(on_grid, shares)
-    held = moved.up[0] + moved.down[0] > 0.0
-    return Interpolated(
-        on_grid.batch(np.flatnonzero(held)),
-        moved.of_loss,
-        moved.up[:, held],
-        moved.down[:, held],
-        moved.share[:, held],
-        moved.level,
-        moved.penalty,
-        rows=lagrangian,
-        variances=np.maximum(variances, 0.0) * (1.0 + _ROUNDING),
-    )
+    held = np.flatnonzero((lagrangian.up[0] + lagrangian.down[0]) @ shares > 0.0)
+    moved = lagrangian.spread(replace(model, X=points[held]), shares[:, held])
+    variances = np.maximum(variances, 0.0) * (1.0 + _ROUNDING)
+    return Interpolated(**vars(moved), rows=lagrangian, variances=variances)

@@ -48,17 +48,15 @@ class Box:
         """Return the least and the largest score of every point."""
         middle = model.scores(0.5 * (self.low + self.high))
         coef, intercept = model.coefficients(0.5 * self.width)
-        shift = 0.0 if model.shift is None else model.shift
-        room = (
-            np.abs(model.X - shift) @ coef[0]
-            + intercept
-            + coef @ np.broadcast_to(shift, coef[0].shape)
-        )
+        shift = np.broadcast_to(0.0 if model.shift is None else model.shift, coef[0].shape)
+        room = np.abs(model.X - shift) @ coef[0] + intercept + coef @ shift
         room *= 1.0 + 1e-9  # more than rounding
         return middle - room, middle + room
 
 
-def least_of_penalty(gradient: Array, net: Any, low: Any = -np.inf, high: Any = np.inf) -> Array:
+def least_of_penalty(
+    gradient: Array, net: Any, low: Array | float = -np.inf, high: Array | float = np.inf
+) -> Array:
     """Return the least value of a slope times each coefficient plus its penalty, in an interval.
 
     The penalty is given by `Penalty.elastic_net`; the interval is that of the distance from its

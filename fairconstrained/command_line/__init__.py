@@ -21,14 +21,8 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import Pipeline
 
-from fairconstrained.command_line._files import (
-    DataError,
-    check_outputs,
-    print_text,
-    read_table,
-    write_model,
-    write_outputs,
-)
+from fairconstrained.command_line import _files as files
+from fairconstrained.command_line._files import DataError, print_text
 from fairconstrained.command_line._roles import Table, with_roles
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.estimators.logistic import FairLogisticClassifier
@@ -167,21 +161,16 @@ class Comparison:
     def as_json(self) -> str:
         """Return the options and all measures."""
         options, (train, test), result = self.options, self.rows.values(), self.fair.result_
-        figures = self.figures()
+        figures, roles = self.figures(), ("file", "target", "sensitive", "control")
         measures = ("objective", "violation", "kkt_residual", "data_passes")
         content = {
             "bound_met": self.fair.bound_met_,
             "bound_violation": self.fair.bound_violation_,
             "data": {
-                "file": options.file,
-                "target": options.target,
-                "positive": train.positive,
-                "negative": train.negative,
-                "sensitive": options.sensitive,
-                "control": options.control,
+                **{name: getattr(options, name) for name in roles},
+                **{name: getattr(train, name) for name in ("positive", "negative", "left_out")},
                 "training_rows": len(train.y),
                 "test_rows": len(test.y),
-                "left_out": train.left_out,
             },
             "constraint": {
                 "name": options.constraint,
@@ -206,8 +195,7 @@ class Comparison:
         held_out = {f"{name}_val": values for name, values in test.row_data().items()}
         held_out |= {"X_val": test.X, "y_val": test.y}
         path = fairness_path(model, train.X, train.y, **train.row_data(), **held_out)
-        figure: Any = FairnessPathDisplay.from_path(path).figure_
-        figure.savefig(file, bbox_inches="tight")
+        FairnessPathDisplay.from_path(path).figure_.savefig(file, bbox_inches="tight")
 
 
 def run(options: Namespace) -> int:
@@ -217,8 +205,8 @@ def run(options: Namespace) -> int:
             "Name the column to predict with --target, and the columns of groups with --sensitive."
         )
     classifier = _classifier(options)
-    check_outputs(options)
-    frame, read_as = read_table(options.file, options.encoding)
+    files.check_outputs(options)
+    frame, read_as = files.read_table(options.file, options.encoding)
     table = with_roles(frame, options, classifier)
     named = [column for column, _ in options.reference]
     groups = table.groups.items()
@@ -244,11 +232,12 @@ def run(options: Namespace) -> int:
         page = result.reports["test"]
         writers: dict[str, Callable[[Path], object]] = {
             "report": lambda file: {".md": page.to_markdown}.get(file.suffix, page.to_html)(file),
-            "model": partial(write_model, result.documented),
+            "model": partial(files.write_model, result.documented),
             "json": lambda file: file.write_text(result.as_json(), "utf-8"),
             "path": result.draw_path,
         }
-        written, status = write_outputs(options, writers)  # also if nobody reads what is printed
+        # before anything is printed: it may be that nobody reads it
+        written, status = files.write_outputs(options, writers)
     notes = [*(str(warning.message) for warning in noted), *page.notes]
     end = [f"Note: {in_options(note)}" for note in dict.fromkeys(notes)]
     print_text("\n".join([result.text(read_as), *end, *written]))
@@ -287,15 +276,11 @@ def _classifier(options: Namespace) -> FairLogisticClassifier:
             )
     if options.ratio is not None:
         constraint.set_params(ratio=options.ratio)
+    given = {name: getattr(options, name) for name in ("enforce", "confidence", "combine")}
+    given |= {"groups_missing": "own_group", "random_state": options.seed}
+    classifier = FairLogisticClassifier(constraint.with_defaults(kappa=options.kappa), **given)
     try:
-        return FairLogisticClassifier(
-            constraint.with_defaults(kappa=options.kappa),
-            enforce=options.enforce,
-            confidence=options.confidence,
-            combine=options.combine,
-            groups_missing="own_group",
-            random_state=options.seed,
-        ).set_params(**dict(options.set))
+        return classifier.set_params(**dict(options.set))
     except ValueError as error:
         raise DataError(f"--set: {error}") from error
 

@@ -23,7 +23,7 @@ from fairconstrained.utils.arguments import FieldParameters, check_between, reso
 from fairconstrained.utils.arrays import Array
 
 FreeScores = Callable[[TrainingData, Array | None], tuple[Array, TrainingData]]
-"""The unconstrained model: its scores of rows that a constraint is bound to, or of some of them.
+"""The model without constraints: its scores of rows that a constraint is bound to, or of some.
 
 It returns scores and the rows that have them, with their labels, groups and weights. Where rows are
 in shards, bins of a histogram stand for them.
@@ -222,11 +222,7 @@ class Constraint(FieldParameters):
         return CompositeFunction(model, measured_from(term, data.convention.threshold))
 
     def parts(
-        self,
-        model: Model,
-        data: TrainingData,
-        unconstrained: FreeScores,
-        like: Sequence[Term] | None = None,
+        self, model: Model, data: TrainingData, free: FreeScores, like: Sequence[Term] | None = None
     ) -> list[CompositeFunction]:
         """Return the constraint's parts: `build` for each grouping of the rows.
 
@@ -236,7 +232,7 @@ class Constraint(FieldParameters):
         ----------
         model, data
             See `build`.
-        unconstrained : FreeScores
+        free : FreeScores
             The model without constraints.
         like : sequence of Term or None, default=None
             The terms of the parts on the training rows. Their choices are kept, see `as_bound`.
@@ -244,7 +240,7 @@ class Constraint(FieldParameters):
         groupings = self.groupings(data)
         kept = [self] * len(groupings) if like is None else [self.as_bound(term) for term in like]
         pairs = zip(kept, groupings, strict=True)
-        return [constraint.build_known(model, rows, unconstrained) for constraint, rows in pairs]
+        return [constraint.build_known(model, rows, free) for constraint, rows in pairs]
 
     def groupings(self, data: TrainingData) -> list[TrainingData]:
         """Return the rows with the groups of each part, see `parts`."""
@@ -329,26 +325,24 @@ class Constraint(FieldParameters):
         """Return the constraint with claims on all groups, also on those that it leaves out."""
         return self
 
-    def build_known(
-        self, model: Model, data: TrainingData, unconstrained: FreeScores
-    ) -> CompositeFunction:
+    def build_known(self, model: Model, data: TrainingData, free: FreeScores) -> CompositeFunction:
         """Return `build` on the rows whose group is known: the others are in no cell.
 
         Parameters
         ----------
-        model, data, unconstrained
+        model, data, free
             See `parts`.
         """
         rows = None if data.groups is None else np.flatnonzero(self.known_rows(data.groups))
         if rows is None or len(rows) == len(data.y):
-            return self.settled(partial(unconstrained, data, None)).build(model, data)
+            return self.settled(partial(free, data, None)).build(model, data)
         if not len(rows):
             self._warn("no row has a known group (found: none); there is nothing to compare.")
             no_cells = sp.csc_array((0, len(data.y)))
             return CompositeFunction(model, CellMeans(no_cells, Sigmoid(), offset=np.zeros(0)))
         known = data.take(rows)
         part_of = model.on(known.X)
-        part = self.settled(partial(unconstrained, known, rows)).build(part_of, known)
+        part = self.settled(partial(free, known, rows)).build(part_of, known)
         if part.model is part_of and isinstance(part.term, OnCells):
             place, inside = np.zeros(len(data.y), int), np.zeros(len(data.y))
             place[rows], inside[rows] = np.arange(len(rows)), 1.0  # one pass over the data

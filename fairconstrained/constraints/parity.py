@@ -1,7 +1,7 @@
 """Parity of rates: demographic parity and its conditional forms differ only in their cells."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -263,9 +263,7 @@ class Precisions(FunctionOfRates):
         return (0.0,) if self.n_outputs else ()
 
     @classmethod
-    def compared(
-        cls, cells: Any, function: Any, *, combination: Any, **others: Any
-    ) -> "Precisions":
+    def compared(cls, cells: Any, function: Any, *, combination: Any, **others: Any) -> Self:
         """Return the term of pairs of numbers, which are given as shares of the weight."""
         shares = combination.numbers
         pairs = replace(combination, numbers=identity(shares.shape[0]))

@@ -163,15 +163,13 @@ class Churn(_OfAllRows):
             raise ValueError(f"Churn: previous predicts {unknown.tolist()}, which y does not have.")
         return [replace(rows, y=np.where(decided == data.classes[1], 1.0, -1.0))]
 
-    def build_known(
-        self, model: Model, data: TrainingData, unconstrained: FreeScores
-    ) -> CompositeFunction:
+    def build_known(self, model: Model, data: TrainingData, free: FreeScores) -> CompositeFunction:
         """Return the constraint on the decisions, which are the labels of the rows."""
         if self.previous is None:
-            scores = unconstrained(data, None)[0]
+            scores = free(data, None)[0]
             scores = self._in_memory(scores if len(scores) == len(data.y) else None)
             data = replace(data, y=np.where(scores > 0.0, 1.0, -1.0))
-        return super().build_known(model, data, unconstrained)
+        return super().build_known(model, data, free)
 
     def _in_memory(self, rows: Any) -> Any:
         if rows is None:

@@ -200,16 +200,12 @@ class AtomTable:
                 n_missing, n_rows = counts[missing].sum(), counts.sum()
                 raise missing_values_error("sensitive_features", n_missing, n_rows)
         titles, of_strata = self.titles
-        frame = values.infer_objects().set_axis(
-            pd.Index([*titles, *of_strata], tupleize_cols=False), axis=1
-        )
-        n = len(titles)
+        names, n = pd.Index([*titles, *of_strata], tupleize_cols=False), len(titles)
+        frame = values.infer_objects().set_axis(names, axis=1)
         groups = frame.iloc[:, :n] if n > 1 else frame.iloc[:, 0]
-        return Groups.encode(
-            with_strata(groups, frame.iloc[:, n:] if of_strata else None),
-            combine=estimator.combine,
-            missing=estimator.groups_missing,
-        )
+        both = with_strata(groups, frame.iloc[:, n:] if of_strata else None)
+        options = {"combine": estimator.combine, "missing": estimator.groups_missing}
+        return Groups.encode(both, **options)
 
 
 def atom_data(estimator: Any, table: AtomTable, totals: Sequence[_rows.Totals]) -> TrainingData:

@@ -51,8 +51,7 @@ class Reader:
 
     @cached_property
     def _full(self) -> SensitiveColumns:
-        columns: SensitiveColumns = pickle.loads(self.pickled)
-        return columns
+        return pickle.loads(self.pickled)
 
     def groups(self, X: Any) -> Any:
         """Return the values of the sensitive attributes in a partition, None if X has none."""
@@ -145,11 +144,8 @@ def prepare(
     reader: Reader, X: Any, y: Any, sensitive_features: Any, control: Any, sample_weight: Any
 ) -> Prepared:
     """Return the checked rows of a partition; the reader takes features and groups from X."""
-    inputs.check_same_rows(
-        X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
-    )
-    n_rows = X.shape[0]
-    values, source = sensitive_features, "sensitive_features"
+    n_rows, values, source = X.shape[0], sensitive_features, "sensitive_features"
+    inputs.check_same_rows(X=X, y=y, sensitive_features=values, sample_weight=sample_weight)
     if values is None:
         values, source = reader.groups(X), "sensitive_columns"
     # The columns may have another order in some partitions.
@@ -208,15 +204,13 @@ def shares_of_others(block: Block, factors: Array, values: Array) -> Sums:
 
     `factors`, (n_atoms,), are what a unit of their weights is of the weight of all rows.
     """
-    weight = factors[block.atoms] * block.weight
-    return (other_shares(block.X, weight, values),)
+    return (other_shares(block.X, factors[block.atoms] * block.weight, values),)
 
 
 def _group_table(values: Any, n_rows: int, name: str) -> dict[str, Any]:
     """Return the columns of groups or strata, by the names "sensitive_features 0", ..."""
     columns = group_columns(values, name)
-    lengths = {len(column) for column in columns}
-    if lengths != {n_rows}:
+    if {len(column) for column in columns} != {n_rows}:
         raise ValueError(
             f"{name} has {len(columns[0])} rows in a partition where y has {n_rows}: "
             "give collections with the same partitions."

@@ -93,8 +93,7 @@ class DaskLinearClassifier:
             numbered = [(prepared, k) for k, prepared in enumerate(parts[0][0])]
             calls = [partial(divide, *draw, held) for held in (False, True)]
             parts = [workers.part(call, numbered) for call in calls]
-        few = data.n_rows <= MOST_COLLECTED
-        rows_of = _data.collected_data if few else _data.sharded_data
+        rows_of = _data.collected_data if data.n_rows <= MOST_COLLECTED else _data.sharded_data
         rows, *held_out = [rows_of(data, table, part, workers) for part in parts]
         fit = Fit.bind(self, rows, constraints, path=path)
         _data.check_sums_over_rows(fit.problem, self.local.__name__)

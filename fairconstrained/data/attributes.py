@@ -129,7 +129,7 @@ def in_order(values: Any, names: tuple[str, ...], name: str) -> Any:
     return as_frame(values)[list(names)]
 
 
-def group_columns(values: object, name: str) -> list[Column]:
+def group_columns(values: Any, name: str) -> list[Column]:
     """Return the columns of an array, Series or frame (pandas, polars, pyarrow or lists).
 
     An array of numbers or strings in one dimension is its column.
@@ -139,7 +139,10 @@ def group_columns(values: object, name: str) -> list[Column]:
             f"{name} must hold one group per row of X; got the string {values!r}. Pass the column "
             f"itself (`X[{values!r}]`), or name columns of X in the estimator's sensitive_columns."
         )
-    values = as_frame(_filled(values))
+    if np.ma.is_masked(values):
+        values, masked = np.array(values, dtype=object), np.ma.getmaskarray(values)
+        values[masked] = None
+    values = as_frame(values)
     check_held(name, values)
     if values is None:
         raise ValueError(f"{name} must hold one group per row of X; got None.")
@@ -224,15 +227,6 @@ def _native(column: pd.Series) -> pd.Series:
     if not isinstance(dtype, np.dtype) or dtype.isnative:
         return column
     return pd.Series(column.to_numpy().astype(dtype.newbyteorder("=")), name=column.name)
-
-
-def _filled(values: Any) -> Any:
-    """Return a masked array as an array that has None where it is masked."""
-    if not np.ma.is_masked(values):
-        return values
-    filled = np.array(values, dtype=object)
-    filled[np.ma.getmaskarray(values)] = None
-    return filled
 
 
 def check_alike(column: Column, name: str) -> None:

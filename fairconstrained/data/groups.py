@@ -301,8 +301,7 @@ class Groups:
         codes = np.full(len(stacked), -1)
         codes[known] = np.ravel(inverse)
         levels = [part.names[k].tolist() for part, k in zip(attributes, present.T, strict=True)]
-        names = np.fromiter(zip(*levels, strict=True), object, len(present))
-        return cls(codes, names, attributes)
+        return cls(codes, np.fromiter(zip(*levels, strict=True), object, len(present)), attributes)
 
     def with_unknown(self) -> "Groups":
         """Return the groups of an attribute, rows of unknown group among those called "unknown"."""

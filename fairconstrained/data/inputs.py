@@ -30,7 +30,9 @@ def check_same_rows(**arguments: object) -> None:
     for (first, index), (second, other) in combinations(labelled, 2):
         if len(index) != len(other) or index.equals(other):
             continue
-        reordered = _reordered(index, other)
+        codes, _ = pd.factorize(index.append(other), use_na_sentinel=False)
+        first_half, second_half = np.sort(codes.reshape(2, -1))
+        reordered = np.array_equal(first_half, second_half)  # the same labels, as often
         if reordered and not (_is_default(index) or _is_default(other)):
             raise ValueError(
                 f"{first} and {second} have the same row labels in another order, and rows are "
@@ -61,12 +63,6 @@ def _says_nothing(index: pd.Index, other: pd.Index) -> bool:
         for labels in (index, other)
     )
     return _is_default(index) or (rising and (not also or bool(index.isin(other).any())))
-
-
-def _reordered(index: pd.Index, other: pd.Index) -> bool:
-    """Return whether two different indexes of one length hold the same labels, as often."""
-    codes, _ = pd.factorize(index.append(other), use_na_sentinel=False)
-    return np.array_equal(np.sort(codes[: len(index)]), np.sort(codes[len(index) :]))
 
 
 _NOT_NUMBERS = ("object", "str", "categor", "enum")
@@ -283,12 +279,11 @@ def check_three(constraint_data: Any, groups: Any = None) -> tuple[Any, Any, Any
             "them, set_fit_request(sensitive_features=False) keeps them from fit. For strata, the "
             "groups of constraint_data are with_strata(groups, strata)."
         )
-    if isinstance(constraint_data, tuple | list) and len(constraint_data) == 3:
+    listed = isinstance(constraint_data, tuple | list)
+    if listed and len(constraint_data) == 3:
         X, y, groups = constraint_data
         return X, y, groups
-    given = type(constraint_data).__name__
-    if isinstance(constraint_data, tuple | list):
-        given = f"{len(constraint_data)} parts"
+    given = f"{len(constraint_data)} parts" if listed else type(constraint_data).__name__
     raise ValueError(
         "constraint_data must be (X, y, groups) of the rows that constraints apply to; y may be "
         f"None for constraints that need no labels. Got {given}."

@@ -50,11 +50,6 @@ def _summed(X: Any) -> Any:
     return summed if summed.nnz < X.nnz else X
 
 
-def seen_columns(estimator: Any) -> Array:
-    """Return the names of the columns of X in `fit`, their positions if they had no names."""
-    return getattr(estimator, "feature_names_in_", np.arange(estimator.n_features_in_))
-
-
 def column_position(argument: str, column: object, names: list[Any], n_columns: int) -> int:
     """Return the position of a column of X given by name or (perhaps negative) position."""
     if isinstance(column, str) and column in names:
@@ -103,6 +98,12 @@ class SensitiveColumns:
         named = self.columns is not None and not callable(self.columns)
         # whether all columns of X are features of the model
         self.sees_all = not named or bool(getattr(estimator, "use_sensitive", False))
+
+    @property
+    def seen(self) -> Array:
+        """The names of the columns of X in `fit`, their positions if they had no names."""
+        positions = np.arange(self.estimator.n_features_in_)
+        return getattr(self.estimator, "feature_names_in_", positions)
 
     def check_only_source(self, sensitive_features: object) -> None:
         """Raise a ValueError if groups are named here and passed to `fit` as well."""

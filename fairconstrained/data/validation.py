@@ -18,12 +18,7 @@ from fairconstrained.data.labels import (
     encoded,
     positions_of,
 )
-from fairconstrained.data.sensitive_columns import (
-    SensitiveColumns,
-    feature_kind,
-    groups_of,
-    seen_columns,
-)
+from fairconstrained.data.sensitive_columns import SensitiveColumns, feature_kind, groups_of
 from fairconstrained.utils.arguments import check_unset
 from fairconstrained.utils.arrays import (
     MANY_ROWS,
@@ -99,8 +94,7 @@ class TrainingData:
             raise ValueError("these training data were not made by an estimator's fit.")
         of_X, of_y, of_groups = names
         inputs.check_same_rows(**{of_X: X, of_y: y, of_groups: groups})
-        columns = SensitiveColumns(self.estimator)
-        features = columns.features(X, reset=False, name=of_X)
+        features = SensitiveColumns(self.estimator).features(X, reset=False, name=of_X)
         labels = np.zeros(features.shape[0])
         titles = () if self.groups is None else self.groups.column_names
         options: Any = {"name": of_groups, "rows": of_X, "probable": True}
@@ -206,13 +200,8 @@ class TrainingData:
             )
         columns, to_square = SensitiveColumns(estimator), features is None
         columns.check_only_source(sensitive_features)
-        inputs.check_same_rows(
-            X=X,
-            y=y,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-            query=query,
-        )
+        given = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        inputs.check_same_rows(**given, sample_weight=sample_weight, query=query)
         if features is None:
             features = columns.features(X, reset=True)
         n_rows = features.shape[0]
@@ -226,8 +215,7 @@ class TrainingData:
         )
         queries = None if query is None else Queries.encode(query, n_rows)
         if to_square and feature_kind(estimator).squared:
-            names = seen_columns(estimator)[columns.kept()]
-            inputs.check_squares(features, weight.sum(), names)
+            inputs.check_squares(features, weight.sum(), columns.seen[columns.kept()])
         made_by: Any = {"estimator": estimator, "passed": X}
         rows = cls(features, labels, classes, groups, weight, queries, **made_by)
         rows = rows.spread().counted()

@@ -22,7 +22,7 @@ from fairconstrained.utils.parameter_constraints import checked
 _FOLDER = "FAIRCONSTRAINED_DATA"
 _N_TRAIN, _N_TEST, _TRAIN_POSITIVES = 32561, 16281, 7841  # UCI's split of Adult
 _SUBSETS = {"all": slice(None), "train": slice(_N_TRAIN), "test": slice(_N_TRAIN, None)}
-_Subset = Literal["all", "train", "test"]
+_Part = Literal["all", "train", "test"]
 _Dir = str | os.PathLike[str] | None
 
 
@@ -76,7 +76,7 @@ _ADULT = _Source(
     uci_split=True,
     openml={"name": "adult", "version": 2},
 )
-_BANK_FULL = _Source(
+_BANK = _Source(
     descr="Bank Marketing, UCI, https://archive.ics.uci.edu/dataset/222, licence CC BY 4.0.",
     files=("bank-full.csv.gz",),
     label="y",
@@ -86,10 +86,7 @@ _BANK_FULL = _Source(
     openml_columns="age job marital education default balance housing loan contact day month "
     "duration campaign pdays previous poutcome",
 )
-_BANK = {
-    "full": _BANK_FULL,
-    "additional": replace(_BANK_FULL, files=("bank-additional-full.csv.gz",), openml=None),
-}
+_BANK_ADDITIONAL = replace(_BANK, files=("bank-additional-full.csv.gz",), openml=None)
 _COMPAS = _Source(
     descr="COMPAS, https://github.com/propublica/compas-analysis (compas-scores-two-years.csv), "
     "no licence stated.",
@@ -232,9 +229,7 @@ def _numeric_or_categorical(column: pd.Series) -> Any:
 
 
 @checked
-def fetch_adult(
-    *, subset: _Subset = "all", return_X_y: bool = False, data_home: _Dir = None
-) -> Any:
+def fetch_adult(*, subset: _Part = "all", return_X_y: bool = False, data_home: _Dir = None) -> Any:
     """Load Adult (48,842 x 14): predict whether a person earns more than 50,000 dollars a year.
 
     Missing values are NaN. Sensitive features: ``sex`` and ``race``.
@@ -292,7 +287,7 @@ def fetch_bank(
     return_X_y, data_home
         See :func:`fetch_adult`, also for what is returned.
     """
-    return _fetch(_BANK[version], return_X_y, data_home)
+    return _fetch(_BANK if version == "full" else _BANK_ADDITIONAL, return_X_y, data_home)
 
 
 @checked
@@ -351,9 +346,7 @@ def fetch_communities(
 
 
 @checked
-def fetch_a9a(
-    *, subset: _Subset = "train", return_X_y: bool = False, data_home: _Dir = None
-) -> Any:
+def fetch_a9a(*, subset: _Part = "train", return_X_y: bool = False, data_home: _Dir = None) -> Any:
     """Load a9a, LIBSVM's version of Adult, as a sparse CSR matrix of 123 binary features.
 
     Sensitive feature: ``sex`` ("Female" or "Male").

@@ -249,8 +249,7 @@ def make_biased_ranking(
     rows, query = rows[inside], pd.factorize(query[inside])[0]
     X = rows[range(n_features)].to_numpy()
     if context:
-        means = pd.DataFrame(X).groupby(query).transform("mean")
-        X = np.column_stack([X, rows["group"], means])
+        X = np.column_stack([X, rows["group"], pd.DataFrame(X).groupby(query).transform("mean")])
     return X, rows["y"].to_numpy(), query, rows["group"].to_numpy()
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from fairconstrained.data.sensitive_columns import SensitiveColumns, seen_columns
+from fairconstrained.data.sensitive_columns import SensitiveColumns
 from fairconstrained.data.validation import Split, TrainingData, split
 from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch, DecisionTask
@@ -75,13 +75,14 @@ class TreeScores(FairEstimator):
 
     def _prepared(self, data: TrainingData) -> TrainingData:
         """Return the rows as they are, once parameters and codes of categories are checked."""
-        trees, names = self._trees, seen_columns(self)
+        trees, columns = self._trees, SensitiveColumns(self)
+        names = columns.seen
         tree_parameters.check_lightgbm_params(trees)
         is_category = np.isin(names, list(self.categories_))
         self.is_categorical_ = tree_parameters.categorical_mask(
             trees.categorical_features, names.tolist(), is_category
         )
-        kept = SensitiveColumns(self).kept()
+        kept = columns.kept()
         tree_parameters.check_codes(data.X, self.is_categorical_[kept], names[kept].tolist())
         return data
 

@@ -68,17 +68,14 @@ class LinearScores(FairEstimator):
             return data
 
         def of_other_rows(features: Any, X: MatrixLike) -> Any:
-            titles = groups.column_names
-            codes = self._group_codes(X, features.shape[0], feature_map.groups, titles)
-            return feature_map.expand(features, codes)
+            given = features.shape[0], feature_map.groups, groups.column_names
+            return feature_map.expand(features, self._group_codes(X, *given))
 
         X = feature_map.expand(data.X, groups.sensitive.codes)
         return replace(data, X=X, expand=of_other_rows)
 
-    def _group_codes(
-        self, X: MatrixLike, n_rows: int, names: Array, columns: tuple[str, ...]
-    ) -> Array:
-        groups = groups_of(self, X, None, n_rows, columns)
+    def _group_codes(self, X: MatrixLike, n: int, names: Array, columns: tuple[str, ...]) -> Array:
+        groups = groups_of(self, X, None, n, columns)
         assert groups is not None, "group_interactions needs sensitive_columns"
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
@@ -223,8 +220,15 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
             plain.feature_names_in_ = self.feature_names_in_[kept]
         several = isinstance(plain, LogisticRegression)  # it counts the iterations of each class
         plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32) if several else self.n_iter_
-        moved = getattr(self, "score_threshold_", 0.0) != 0.0  # several classes have no threshold
-        return _cut_elsewhere(plain, self) if moved else plain
+        if getattr(self, "score_threshold_", 0.0) == 0.0:  # several classes have no threshold
+            return plain
+        how = {"threshold": self.score_threshold_, "pos_label": self.pos_label_}
+        cut = FixedThresholdClassifier(plain, **how, response_method="decision_function")
+        cut.estimator_ = plain
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(plain, name):
+                setattr(cut, name, getattr(plain, name))
+        return cut
 
 
 def with_feature_map(estimator: Any, data: TrainingData) -> TrainingData:
@@ -264,20 +268,6 @@ def in_variables(
         penalty = InUnits(penalty, 1.0 / np.tile(factors, model.n_outputs))
     leading = domain if domain.whole_space else LeadingDomain(domain, n)
     return model, LeadingPenalty(penalty, n), leading
-
-
-def _cut_elsewhere(plain: ClassifierMixin, model: FairLinearClassifier) -> ClassifierMixin:
-    cut = FixedThresholdClassifier(
-        plain,
-        threshold=model.score_threshold_,
-        pos_label=model.pos_label_,
-        response_method="decision_function",
-    )
-    cut.estimator_ = plain
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(plain, name):
-            setattr(cut, name, getattr(plain, name))
-    return cut
 
 
 def _counterpart(model: FairLinearClassifier) -> ClassifierMixin:

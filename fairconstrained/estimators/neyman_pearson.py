@@ -187,8 +187,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         return model.variables(coef, self.intercept_)
 
     def _function(self) -> ScalarFunction:
-        table: dict[str, type[ScalarFunction]] = {**SURROGATES, **LOSSES}
-        function = resolve("surrogate", self.surrogate, table, ScalarFunction)
+        function = resolve("surrogate", self.surrogate, {**SURROGATES, **LOSSES}, ScalarFunction)
         if isinstance(function, Surrogate):
             return Stretched(function)
         if not isinstance(function, Loss):

@@ -8,7 +8,7 @@ from fairconstrained.estimators.boosting import TreeScores
 from fairconstrained.estimators.linear import LinearScores
 from fairconstrained.estimators.network_training import NetworkScores
 from fairconstrained.estimators.tree_parameters import TreeParameters
-from fairconstrained.utils.arguments import Parametrized, resolve
+from fairconstrained.utils.arguments import Parametrized, check_unset, resolve
 from fairconstrained.utils.parameter_constraints import OpenShare
 
 _OF_LAYERS = {"hidden_layer_sizes": (), "activation": "relu", "alpha": 1e-4, "warm_start": False}
@@ -102,13 +102,8 @@ class BoostedScores(TreeParameters, RankerModel):
 
     def kind(self, ranker: Any) -> type[Any]:
         """Return that scores are those of trees; check that the ranker has no layers."""
-        for name, default in _OF_LAYERS.items():
-            value = getattr(ranker, name)
-            if value is not default and value != default:
-                raise ValueError(
-                    f"{name}={value!r} is a parameter of linear scores and networks; with boosted "
-                    f"scores leave it at {default!r} and use the parameters of BoostedScores."
-                )
+        why = "is for linear scores and networks: use the parameters of BoostedScores, and"
+        check_unset(ranker, why, **_OF_LAYERS)
         return TreeScores
 
 

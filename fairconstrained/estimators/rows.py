@@ -26,7 +26,6 @@ from fairconstrained.penalties import L2, Penalty
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
-from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, class_terms, log_odds
 from fairconstrained.utils.arguments import check_kappa, check_unset, resolve
@@ -171,18 +170,14 @@ def bound_parts(
 
 
 def _class_parts(
-    constraint: Constraint,
-    model: Model,
-    data: TrainingData,
-    unconstrained: FreeScores,
-    like: Sequence[Term] | None,
+    constraint: Constraint, model: Model, data: TrainingData, free: FreeScores, like: Any
 ) -> list[CompositeFunction]:
     """Return a constraint's parts on the log odds of each of several classes."""
     names = tuple(map(str, data.classes.tolist()))
     by_class = []
 
     def of_class(k: int, rows: TrainingData, some: Array | None) -> tuple[Array, TrainingData]:
-        scores, rows_of_scores = unconstrained(rows, some)
+        scores, rows_of_scores = free(rows, some)
         return log_odds(scores)[:, k], rows_of_scores
 
     for k in range(len(names)):
@@ -212,46 +207,32 @@ def choices(bound: Sequence[CompositeFunction]) -> list[dict[str, Any]]:
 _FEW_ROWS = 10  # groups that have fewer rows on average are probably not intended
 
 
-_BY_GROUP = "group_interactions=True gives every row the coefficients of its group, and with "
-_CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [  # values that do not go together, and why
-    (
-        {"group_interactions": True, "sensitive_columns": None},
-        "group_interactions=True needs the groups when predicting as well: name the columns of "
-        "X that hold them in sensitive_columns (it is not enough to pass groups to fit).",
-    ),
-    (
-        {"group_interactions": True, "groups_missing": "ignore_in_constraint"},
-        f"{_BY_GROUP}groups_missing='ignore_in_constraint' some rows have none; use 'own_group'.",
-    ),
-    (
-        {"group_interactions": True, "combine": "marginal"},
-        f"{_BY_GROUP}combine='marginal' a row is in several; use combine='intersection'.",
-    ),
-    (
-        {"goal": "fairness", "enforce": "decision"},
-        "enforce='decision' bounds the gap of the predictions by kappa, and goal='fairness' "
-        "does not use kappa; use goal='accuracy'.",
-    ),
-    (
-        {"goal": "fairness", "constraint": None},
-        "goal='fairness' minimises the gap of a constraint, and constraint=None has none: name "
-        "one, such as 'demographic_parity'.",
-    ),
-]
-
-
 def check_options(estimator: Any) -> None:
     """Check the parameters of an estimator, and that they fit together."""
     check_parameters(estimator)
-    if estimator.confidence is not None and estimator.enforce != "decision":
-        raise ValueError(
-            f"confidence={estimator.confidence!r} bounds decisions: use enforce='decision', not "
-            f"{estimator.enforce!r}."
-        )
-    for values, why in _CONTRADICTIONS:
-        given: dict[str, Any] = {name: getattr(estimator, name, None) for name in values}
-        if all(np.ndim(given[name]) == 0 and given[name] == values[name] for name in values):
-            raise ValueError(why)
+    if estimator.enforce != "decision":
+        check_unset(estimator, "bounds decisions: use enforce='decision', or", confidence=None)
+    if getattr(estimator, "group_interactions", False):
+        if estimator.sensitive_columns is None:
+            raise ValueError(
+                "group_interactions=True needs the groups when predicting as well: name the "
+                "columns of X with them in sensitive_columns (to pass groups to fit is not enough)."
+            )
+        gives = "group_interactions=True gives every row the coefficients of its group, and with"
+        if estimator.groups_missing == "ignore_in_constraint":
+            lack = "groups_missing='ignore_in_constraint' some rows have none; use 'own_group'."
+            raise ValueError(f"{gives} {lack}")
+        if estimator.combine == "marginal":
+            several = "combine='marginal' a row is in several; use combine='intersection'."
+            raise ValueError(f"{gives} {several}")
+    if estimator.goal == "fairness":
+        why = "bounds the gap of the predictions by kappa, which goal='fairness' does not use: use"
+        check_unset(estimator, f"{why} goal='accuracy', or", enforce="score")
+        if estimator.constraint is None:
+            raise ValueError(
+                "goal='fairness' minimises the gap of a constraint, and constraint=None has none: "
+                "name one, such as 'demographic_parity'."
+            )
 
 
 def check_several_classes(estimator: Any, constraints: Sequence[Constraint]) -> None:

@@ -122,8 +122,7 @@ class ScoreLagrangian:
         """Return the problem at scores and the terms' own variables; the last one is kept."""
         last, auxiliary = self._last, self.auxiliary
         if last is None or last[0] is not scores or last[1] is not auxiliary:
-            at = self.problem.at(np.append(scores, auxiliary))
-            last = self._last = scores, auxiliary, at
+            last = self._last = scores, auxiliary, self.problem.at(np.append(scores, auxiliary))
         return last[2]
 
     def _gradient(self, at: Evaluation, weights: Array) -> Array:
@@ -148,25 +147,19 @@ class ScoreLagrangian:
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
         """Measure the constraints' squared gradients and the eigenvalue of their Gram matrix."""
         at = self._at(scores)
-        gram = self._gram_matrix(at, hessian) if len(self.multipliers) <= _N_EXACT else None
-        squares = self._probed(at, hessian) if gram is None else gram.diagonal()
+        gram, squares = None, np.zeros(len(self.multipliers))
+        if len(squares) <= _N_EXACT:
+            rows = np.array([self._gradient(at, unit) for unit in np.eye(len(squares))])
+            gram = (rows / hessian) @ rows.T
+            squares = gram.diagonal()
+        for _ in range(_N_PROBES if gram is None else 0):  # else estimates from random directions
+            signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
+            squares += self._change(at, signs / np.sqrt(hessian)) ** 2 / _N_PROBES
         least = 0.05 * squares.max() if first else 0.0
         self._largest = np.maximum(self._largest, np.maximum(squares, least))
         self._squares = np.maximum(squares, _FLOOR * self._largest)
         self._squares[self._squares <= 0.0] = 1.0
         self._gram = self._largest_eigenvalue(at, hessian, gram)
-
-    def _gram_matrix(self, at: Evaluation, hessian: Array) -> Array:
-        rows = np.array([self._gradient(at, unit) for unit in np.eye(len(self.multipliers))])
-        return np.asarray((rows / hessian) @ rows.T)
-
-    def _probed(self, at: Evaluation, hessian: Array) -> Array:
-        """Return estimates of the constraints' squared gradients from random directions."""
-        squares = np.zeros(len(self.multipliers))
-        for _ in range(_N_PROBES):
-            signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
-            squares += self._change(at, signs / np.sqrt(hessian)) ** 2
-        return squares / _N_PROBES
 
     def _change(self, at: Evaluation, direction: Array) -> Array:
         """Return the derivative of the constraints along a direction, by a difference."""

@@ -23,6 +23,7 @@ from fairconstrained.estimators.rows import warn_of_unused_kappa
 from fairconstrained.estimators.thresholds import ThresholdPredictions
 from fairconstrained.utils import execution
 from fairconstrained.utils.arrays import ArrayLike, MatrixLike
+from fairconstrained.utils.meta_estimators import final_estimator
 from fairconstrained.utils.parameter_constraints import Jobs, OpenShare, Seed, Splits, one_of
 
 
@@ -299,7 +300,8 @@ class FairThresholds(
             positions = np.arange(_num_samples(seen))
             groups = with_strata(sensitive_features, control_features)
             data = TrainingData.check(self, X, y, groups, sample_weight, features=positions)
-            if sensitive_features is None and not threshold_fit.has_own_columns(self.estimator):
+            last = final_estimator(self.estimator)  # it may find the groups in X itself
+            if sensitive_features is None and getattr(last, "sensitive_columns", None) is None:
                 passed["sensitive_features"] = SensitiveColumns(self).groups(X)
             params = threshold_fit.routed_params(self, fit_params, **passed)
             tasks = execution.FitTasks(self, (X, y, sample_weight))

@@ -69,18 +69,15 @@ class Bound:
     def _of(cls, at: Evaluation, violation: float, tol: float, gaps: Gaps) -> "Bound":
         if not at.problem.n_constraints:
             return cls(violation, None, "")
-        met = violation <= tol
-        return cls(violation, met, "bound met" if met else _not_met(violation, gaps))
-
-
-def _not_met(violation: float, gaps: Gaps) -> str:
-    """Return a sentence with the gap that exceeds its bound most, in digits that show it."""
-    pairs = [(gap, bound) for part in gaps for gap, bound in zip(*part, strict=True)]
-    gap, bound = max(pairs, key=lambda pair: pair[0] - pair[1], default=(0.0, 0.0))
-    if gap <= bound:
-        return f"bound not met: exceeded by {violation:.3g}"
-    digits = max(3, 1 - int(np.floor(np.log10(gap - bound))))
-    return f"bound not met: {gap:.{digits}f} > {bound:.{digits}f}"
+        if violation <= tol:
+            return cls(violation, True, "bound met")
+        # the gap that exceeds its bound most, in digits that show it
+        pairs = [(gap, bound) for part in gaps for gap, bound in zip(*part, strict=True)]
+        gap, bound = max(pairs, key=lambda pair: pair[0] - pair[1], default=(0.0, 0.0))
+        if gap <= bound:
+            return cls(violation, False, f"bound not met: exceeded by {violation:.3g}")
+        digits = max(3, 1 - int(np.floor(np.log10(gap - bound))))
+        return cls(violation, False, f"bound not met: {gap:.{digits}f} > {bound:.{digits}f}")
 
 
 def names_in_data(data: TrainingData) -> dict[str, Any]:

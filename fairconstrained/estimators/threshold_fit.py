@@ -24,13 +24,7 @@ from fairconstrained.decisions.new_rows import expected_gaps
 from fairconstrained.decisions.population import Certificate, search_with_confidence
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.decisions.threshold_search import ThresholdTask, wrong_predictions
-from fairconstrained.estimators.rows import (
-    bound_parts,
-    check_group_sizes,
-    choices,
-    constraints_of,
-    without_held_out,
-)
+from fairconstrained.estimators import rows
 from fairconstrained.estimators.solution import Bound, names_in_data
 from fairconstrained.exceptions import ConstantDecisionWarning, InfeasibleConstraintWarning, warn
 from fairconstrained.inspection.outputs import RESPONSES, check_model, response_of, scores_of
@@ -53,11 +47,6 @@ def limits(scores: Array, method: str) -> tuple[float, float]:
         return 1.0, _BELOW_ALL
     far = _FAR * (1.0 + float(np.abs(scores).max(initial=0.0)))
     return far, -far
-
-
-def has_own_columns(estimator: Any) -> bool:
-    """Return whether a classifier finds the groups in columns of X itself."""
-    return getattr(final_estimator(estimator), "sensitive_columns", None) is not None
 
 
 Params = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -110,24 +99,24 @@ class ThresholdFit:
     ):
         self.estimator, self.X, self.labels, self.data = estimator, X, labels, data
         self.params, self.splitting = params
-        self.constraints = constraints_of(estimator, data)
+        self.constraints = rows.constraints_of(estimator, data)
         for constraint in self.constraints:
             if getattr(constraint, "reference", None) is not None:
                 raise ValueError(
                     f"constraint: {type(constraint).__name__} has reference rows; thresholds are "
                     "chosen on the rows that are passed to fit. Leave reference at None."
                 )
-        check_group_sizes(self.constraints, data, by_group=estimator.per_group)
-        self.given, self.held = without_held_out(estimator, data, self.constraints)
+        rows.check_group_sizes(self.constraints, data, by_group=estimator.per_group)
+        self.given, self.held = rows.without_held_out(estimator, data, self.constraints)
         # rows of weight zero that the classifier is also fitted to: of labels that no other row has
         weighted = "sample_weight" in self.params
         absent = np.setdiff1d(labels, labels[data.X]) if weighted else labels[:0]
         self.added = np.array([np.argmax(labels == label) for label in absent], dtype=int)
         self.out_of_fold = False
-        self.fitted, rows, chosen = self._scored(tasks)
-        self.choosing = self.given.take(rows)
+        self.fitted, used, scores = self._scored(tasks)
+        self.choosing = self.given.take(used)
         self.scores = np.full(len(labels), np.nan)  # by position in X
-        self.scores[self.choosing.X] = chosen
+        self.scores[self.choosing.X] = scores
         others = np.setdiff1d(data.X, self.choosing.X)
         if len(others):  # what `predict` compares with the thresholds
             self.scores[others] = self._scores(self.fitted, others)
@@ -193,8 +182,7 @@ class ThresholdFit:
     def _scores(self, fitted: Classifier, positions: Array, X: Any = None) -> Array:
         """Return the scores of rows of X; `X` are their features, if these are at hand."""
         if X is None:
-            whole = len(positions) == len(self.labels)
-            X = self.X if whole else _safe_indexing(self.X, positions)
+            X = self.X if len(positions) == len(self.labels) else _safe_indexing(self.X, positions)
         classes, method = self.given.classes, response_of(fitted, self.estimator.response_method)
         return scores_of(fitted, X, method, classes[1], np.sort(classes).tolist())
 
@@ -249,7 +237,7 @@ class ThresholdFit:
         """Return the errors of rows and the constraints on them, by the thresholds."""
         model = ThresholdModel(self.scores, *self._codes, data.X)
         wrong = wrong_predictions(data.y, data.loss_weight)
-        parts = bound_parts(self.constraints, model, data, self.weighted_scores, like)
+        parts = rows.bound_parts(self.constraints, model, data, self.weighted_scores, like)
         return Problem(CompositeFunction(model, wrong), tuple(parts))
 
     def chosen(self) -> tuple[Problem, DecisionSearch, Certificate | None]:
@@ -268,8 +256,8 @@ class ThresholdFit:
             task = replace(task, fixed={model.n_thresholds - 1: float(free.w[0])})
         if held is None or not problem.n_constraints:
             return problem, task.search(), None
-        rows, scores = (data, held), self.weighted_scores
-        test = HeldOut.of(self.constraints, problem, rows, model.on(held.X), scores)
+        both, scores = (data, held), self.weighted_scores
+        test = HeldOut.of(self.constraints, problem, both, model.on(held.X), scores)
         return problem, *search_with_confidence(task, test, self.estimator.confidence)
 
     def store(
@@ -293,7 +281,7 @@ class ThresholdFit:
             "bound_met_": bound.met,
             "decision_search_": search,
             "certificate_": certificate,
-            "constraint_choices_": choices(problem.constraints),
+            "constraint_choices_": rows.choices(problem.constraints),
         }
         if estimator.per_group and groups is not None:
             attributes["_by_group"] = groups.sensitive.names.tolist(), search.w[:-1]
@@ -303,9 +291,9 @@ class ThresholdFit:
             attributes["holdout_indices_"] = self.held.X
         set_fitted(estimator, attributes)
         (certificate or search).warn()
-        rows = self.choosing.X
+        used = self.choosing.X
         if self.out_of_fold and not search.constant:  # the classifier has other scores than folds
-            decided = self._scores(self.fitted, rows) > search.w[self._codes[0][rows]]
+            decided = self._scores(self.fitted, used) > search.w[self._codes[0][used]]
             if len(np.unique(decided)) == 1:
                 warn(
                     f"{type(estimator).__name__}: the same class is predicted for every row. The "

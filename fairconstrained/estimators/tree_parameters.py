@@ -15,12 +15,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from fairconstrained.data.sensitive_columns import (
-    FeatureKind,
-    SensitiveColumns,
-    column_position,
-    seen_columns,
-)
+from fairconstrained.data.sensitive_columns import FeatureKind, SensitiveColumns, column_position
 from fairconstrained.utils import parameter_constraints as valid
 from fairconstrained.utils.arguments import as_frame, import_extra
 from fairconstrained.utils.arrays import Array
@@ -127,8 +122,8 @@ def import_lightgbm() -> ModuleType:
 
 def for_lightgbm(estimator: Any, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return LightGBM's parameters for an estimator, and what its data sets say of the columns."""
-    trees, seen = estimator._trees, seen_columns(estimator)
-    kept, categorical = SensitiveColumns(estimator).kept(), estimator.is_categorical_
+    trees, columns = estimator._trees, SensitiveColumns(estimator)
+    seen, kept, categorical = columns.seen, columns.kept(), estimator.is_categorical_
     parameters = {
         "deterministic": True,
         "verbosity": -1,
@@ -156,7 +151,8 @@ def plain_categories(estimator: Any) -> list[list[Any]]:
     It can write numbers and strings. A booster without categories raises an error for columns of
     pandas' category dtype; it does not take the codes of another table for those of `fit`.
     """
-    seen = seen_columns(estimator)[SensitiveColumns(estimator).kept()].tolist()
+    columns = SensitiveColumns(estimator)
+    seen = columns.seen[columns.kept()].tolist()
     categories = [listed for name, listed in estimator.categories_.items() if name in seen]
     plain = all(isinstance(category, str | int | float) for category in chain(*categories))
     return categories if plain else []

@@ -42,7 +42,7 @@ def check_predicts(model: Any) -> Any:
     if isinstance(model, type) or not callable(getattr(model, "predict", None)):
         kind = "a class" if isinstance(model, type) else f"of type {type(model).__name__}"
         raise TypeError(
-            f"estimator must be a fitted classifier with a method predict; got {model!r}, {kind}."
+            f"estimator must be a fitted model with a method predict; got {model!r}, {kind}."
         )
     if isinstance(model, BaseEstimator):
         check_is_fitted(model)

@@ -69,15 +69,13 @@ def choose_groups(
     return Choice(order[inside], order[~inside])
 
 
-def shown_groups(
-    selected: GroupedRows, confidence: float = 0.95, keep: int | None = None
-) -> Groups:
+def shown_groups(rows: GroupedRows, confidence: float = 0.95, keep: int | None = None) -> Groups:
     """Return one grouping sorted by selection rates; of many groups those to show, and the others.
 
     The rates have exact intervals. The group `keep` is shown in any case.
     """
-    groups, weight = selected.groups, selected.weight
-    rates, sizes = selected.means(selected.values)
+    groups, weight = rows.groups, rows.weight
+    rates, sizes = rows.means(rows.values)
     limits = clopper_pearson(rates, sizes, confidence)
     totals = np.bincount(groups.codes[groups.known], weight[groups.known], len(groups))
     choice = choose_groups(rates, totals, low=limits.low, high=limits.high)

@@ -53,13 +53,9 @@ class GroupedRows:
         `optional` names the argument that may be None: labels of scores, or groups; without groups
         all rows are in one. `missing` says what missing values of groups mean.
         """
-        sensitive_features = with_strata(sensitive_features, control_features)
-        check_same_rows(
-            y_true=y_true,
-            y_pred=y_pred,
-            sensitive_features=sensitive_features,
-            sample_weight=sample_weight,
-        )
+        members = with_strata(sensitive_features, control_features)
+        given = {"y_true": y_true, "y_pred": y_pred, "sensitive_features": members}
+        check_same_rows(**given, sample_weight=sample_weight)
         if scores:
             values, labels = check_scores("y_pred", y_pred), None
             if y_true is not None or optional != "y_true":
@@ -68,7 +64,6 @@ class GroupedRows:
             optional_labels = y_true is None and optional == "y_true"
             labels, values = check_predictions(y_pred if optional_labels else y_true, y_pred)
         n_rows, rows = len(values), "y_pred" if scores else "y_true"
-        members: Any = sensitive_features
         if members is None and optional == "sensitive_features":
             members = np.zeros(n_rows)
         options: Any = {"missing": missing, "compared": True, "probable": True}

@@ -101,9 +101,7 @@ class Predictions(GroupedRows):
 
 
 @Predictions.metric()
-def group_rates(
-    rows: Predictions, confidence: float = 0.95, pos_label: object = None
-) -> pd.DataFrame:
+def group_rates(rows: Predictions, confidence: float = 0.95, pos_label: Any = None) -> pd.DataFrame:
     """Return counts and rates of the predictions by group, with confidence intervals.
 
     Parameters
@@ -151,9 +149,7 @@ def group_rates(
 
 
 @Predictions.metric()
-def rate_gaps(
-    rows: Predictions, confidence: float = 0.95, pos_label: object = None
-) -> pd.DataFrame:
+def rate_gaps(rows: Predictions, confidence: float = 0.95, pos_label: Any = None) -> pd.DataFrame:
     """Return the largest gaps between the groups' rates, with confidence intervals.
 
     Parameters

@@ -193,9 +193,8 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     def _search(self, given: tuple[Any, ...], asked: Any, splitting: dict[str, Any]) -> Self:
         """Choose among all candidates, for the arguments of `fit`."""
         X, y, sample_weight, sensitive_features = given
-        check_same_rows(
-            X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
-        )
+        named = {"X": X, "y": y, "sensitive_features": sensitive_features}
+        check_same_rows(**named, sample_weight=sample_weight)
         check_options(self)
         names, alphas = FairLogisticClassifier._get_param_names(), self._alphas()
         base = clone(FairLogisticClassifier(**{name: getattr(self, name) for name in names}))
@@ -269,12 +268,7 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
 
 
 def _measure(
-    base: Any,
-    alpha: Any,
-    rows: tuple[Any, ...],
-    asked: Any,
-    kappas: Array,
-    fold: tuple[Array, Array],
+    base: Any, alpha: Any, rows: Sequence[Any], asked: Any, kappas: Array, fold: Sequence[Array]
 ) -> _Measured:
     """Return what the points of a fold's path are worth, and how they ended."""
     inside, outside = (

@@ -25,7 +25,6 @@ from fairconstrained.terms.classes import correct_share
 from fairconstrained.utils.arguments import is_number
 from fairconstrained.utils.arrays import Array, at_most
 
-ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _ACCURATE = 0.3  # of the solver's tolerance: with a smaller error no further step is needed
 
 
@@ -264,31 +263,26 @@ class FairnessPath:
                 "estimator_at takes the position of a point, estimator_at(index=3), or a "
                 f"tolerance, estimator_at(kappa=0.05); got index={index!r} and kappa={kappa!r}."
             )
-        k = self._position(index) if kappa is None else self._position_of(kappa)
-        if self.pipeline is None:
-            return self.estimators[k]
-        *before, (name, _) = self.pipeline.steps
-        return type(self.pipeline)([*before, (name, self.estimators[k])])
-
-    def _position(self, index: int | None) -> int:
         n = len(self.kappas)
-        if not (is_number(index, Integral) and -n <= index < n):
+        if kappa is not None:
+            if not is_number(kappa, Real):
+                raise ValueError(f"kappa must be a number, the largest gap allowed; got {kappa!r}.")
+            index = int(np.sum(~at_most(self.kappas, kappa)))  # they are in falling order
+            if index == n:
+                raise ValueError(
+                    f"kappa={kappa!r} is below the tolerances of the path, the smallest of which "
+                    f"is {self.kappas[-1]:.4g}: pass kappas=[..., {kappa!r}] to fairness_path."
+                )
+        elif not (is_number(index, Integral) and -n <= index < n):
             raise ValueError(
                 f"index must be the position of a point, an integer in [-{n}, {n - 1}]; got "
                 f"{index!r}. The point of a tolerance is estimator_at(kappa=tolerance)."
             )
-        return int(index)
-
-    def _position_of(self, kappa: float) -> int:
-        if not is_number(kappa, Real):
-            raise ValueError(f"kappa must be a number, the largest gap allowed; got {kappa!r}.")
-        allowed = np.flatnonzero(at_most(self.kappas, kappa))
-        if not allowed.size:
-            raise ValueError(
-                f"kappa={kappa!r} is below the tolerances of the path, the smallest of which is "
-                f"{self.kappas[-1]:.4g}: pass kappas=[..., {kappa!r}] to fairness_path."
-            )
-        return int(allowed[0])
+        fitted = self.estimators[index]
+        if self.pipeline is None:
+            return fitted
+        *before, (name, _) = self.pipeline.steps
+        return type(self.pipeline)([*before, (name, fitted)])
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each point."""

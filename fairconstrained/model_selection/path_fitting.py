@@ -20,25 +20,18 @@ from fairconstrained.estimators.selection_rate import cut_exactly, settled
 from fairconstrained.estimators.solution import Solution
 from fairconstrained.estimators.solving import several_solutions
 from fairconstrained.exceptions import ConvergenceWarning, warn
-from fairconstrained.model_selection.path import (
-    ORDER,
-    FairnessPath,
-    Point,
-    Rows,
-    fitting,
-    predicted,
-    refined,
-)
+from fairconstrained.model_selection.path import FairnessPath, Rows, fitting, predicted, refined
 from fairconstrained.problem import Evaluation
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Start
-from fairconstrained.utils.arguments import check_numbers
+from fairconstrained.utils.arguments import check_numbers, check_unset
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import limited_threads
 from fairconstrained.utils.meta_estimators import fitted_steps, last_step
 from fairconstrained.utils.parameter_constraints import OpenShare, Several, check_arguments
 
 _MIN_RATIO = 0.01  # of the smallest to the largest kappa
+_ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
 # a model, how it ended, its fit if decisions are to follow, its quality and measures, and a gap of
@@ -172,23 +165,19 @@ def fairness_path(
     with limited_threads(X):
         fit = strictest(estimator, (X, y, sample_weight, groups), held_out, query, constraint_data)
         path, far = follow(fit, grid(fit, kappas, n_kappas, min_ratio), held_out, bound=bound)
-    _warn_unless_converged(path.statuses, path.kappas)
+    failed = ~np.isin(path.statuses, [Status.CONVERGED.value, Status.VALIDATED.value])
+    if failed.any():
+        warn(
+            f"{failed.sum()} of the path's {len(path)} points did not converge "
+            f"({', '.join(sorted(set(path.statuses[failed])))}), at kappa = "
+            f"{', '.join(f'{kappa:.3g}' for kappa in path.kappas[failed])}: raise max_iter or tol, "
+            "or look at the statuses and leave these points out.",
+            ConvergenceWarning,
+        )
     ending.warn_of_predictions(far)
     ending.warn_of_other_solver([model.result_ for model in path.estimators])
     path.pipeline = pipeline
     return path
-
-
-def _warn_unless_converged(statuses: Array, kappas: Array) -> None:
-    failed = ~np.isin(statuses, [Status.CONVERGED.value, Status.VALIDATED.value])
-    if failed.any():
-        warn(
-            f"{failed.sum()} of the path's {len(kappas)} points did not converge "
-            f"({', '.join(sorted(set(statuses[failed])))}), at kappa = "
-            f"{', '.join(f'{kappa:.3g}' for kappa in kappas[failed])}: raise max_iter or tol, or "
-            "look at the statuses and leave these points out.",
-            ConvergenceWarning,
-        )
 
 
 def follow(
@@ -200,7 +189,7 @@ def follow(
         points = list(_points(fit, kappas, rows, bound))
         _improve(fit, points, rows, bound)
     else:
-        points = list(_points_at_share(fit, kappas, held_out, bound))
+        points = list(_at_share(fit, kappas, held_out, bound))
     if fit.estimator.enforce == "decision":
         points = list(_decided(points, held_out, bound))[::-1]
     estimators, results, _, worth, measures, far = zip(*points, strict=True)
@@ -245,12 +234,8 @@ def _check_followed(estimator: object) -> None:
             f"in one; got {estimator!r}. Fit other estimators once for every kappa, for instance "
             "with GridSearchCV."
         )
-    for name, wanted in (("goal", "accuracy"), ("confidence", None)):
-        if getattr(estimator, name) != wanted:
-            raise ValueError(
-                f"a path varies the tolerance on the training rows: set {name}={wanted!r} (it is "
-                f"{getattr(estimator, name)!r})."
-            )
+    why = "is not for a path, which varies the tolerance on the training rows: set"
+    check_unset(estimator, why, goal="accuracy", confidence=None)
     if estimator.constraint is None:
         raise ValueError("constraint=None has no tolerance to vary: name a constraint.")
     if not any(each.takes_kappa for each in resolve_constraints(estimator.constraint)):
@@ -273,7 +258,7 @@ def grid(fit: Fit, kappas: ArrayLike | None, n_kappas: int, min_ratio: float = _
 def _points(fit: Fit, kappas: Array, rows: _Rows, bound: bool) -> Iterator[_Point]:
     """Yield the point of every tolerance, each from the last ones."""
     start = fit.start()
-    solved: deque[Point] = deque(maxlen=ORDER + 1)
+    solved = deque[tuple[float, Result]](maxlen=_ORDER + 1)
     at = fit.problem.at(start.w)
     for kappa in kappas:
         here, warm = fit.with_kappa(float(kappa)), None
@@ -285,9 +270,7 @@ def _points(fit: Fit, kappas: Array, rows: _Rows, bound: bool) -> Iterator[_Poin
         yield _point(here, Solution(result), at, rows, bound)
 
 
-def _points_at_share(
-    fit: Fit, kappas: Array, held_out: Sequence[Any], bound: bool
-) -> Iterator[_Point]:
+def _at_share(fit: Fit, kappas: Array, held_out: Sequence[Any], bound: bool) -> Iterator[_Point]:
     """Yield the point of every tolerance where a share of the rows is selected.
 
     The threshold is another one at every point. Iterations start from that of the last point.

@@ -23,16 +23,9 @@ from fairconstrained.utils.arrays import ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.meta_estimators import classes_of, favourable_label, final_estimator
 from fairconstrained.utils.parameter_constraints import Text, checked
 
-# How names of metrics end, and whether a large value of such a metric is good.
-_ENDINGS = {
-    "_ndcg": True,
-    "_difference": False,
-    "_ratio": True,
-    "_error": False,
-    "_loss_group_max": False,
-    "_error_group_max": False,
-    "_score_group_min": True,
-}
+# How names of metrics end of which large values are good, and of which small ones are.
+_LARGE_IS_GOOD = "_ndcg", "_ratio", "_score_group_min"
+_SMALL_IS_GOOD = "_difference", "_error", "_loss_group_max", "_error_group_max"
 _OURS = "fairconstrained.metrics"
 _METHODS = {"predict", "predict_proba", "predict_log_proba", "decision_function"}
 
@@ -134,9 +127,7 @@ class FairnessScorer:
             )
         return float(value) if self.greater_is_better else -float(value)
 
-    def _measured(
-        self, estimator: Classifier, X: Any, y_true: ArrayLike, options: dict[str, Any]
-    ) -> object:
+    def _measured(self, estimator: Classifier, X: Any, y_true: ArrayLike, options: Any) -> object:
         """Return the value of the metric, of labels 0 and 1 where there are two classes."""
         check_predicts(estimator)
         method, classes = self._method(estimator), classes_of(estimator)
@@ -170,9 +161,7 @@ class FairnessScorer:
         output = output.of_class(positive) if positive in classes else output
         return self._value(estimator, labels, output.response(method)[0], options)
 
-    def _value(
-        self, estimator: Classifier, y_true: Any, y_pred: Any, options: dict[str, Any]
-    ) -> Any:
+    def _value(self, estimator: Classifier, y_true: Any, y_pred: Any, options: Any) -> Any:
         """Return the value of the metric; fairlearn knows no strata and no probabilities.
 
         Missing groups are treated as the estimator's `groups_missing` says.
@@ -297,10 +286,8 @@ def _counts_ones(metric: Callable[..., float]) -> bool:
 def _greater_is_better(metric: Callable[..., float]) -> bool:
     """Return whether a large value of a metric is good, by its name."""
     name = _name(metric)
-    if _library(metric):
-        for ending, better in _ENDINGS.items():
-            if name.endswith(ending):
-                return better
+    if _library(metric) and name.endswith(_LARGE_IS_GOOD + _SMALL_IS_GOOD):
+        return name.endswith(_LARGE_IS_GOOD)
     raise ValueError(
         f"greater_is_better must be given for {name}: pass False if small values are good (a gap), "
         "True if large ones are (a ratio). Only the metrics of fairlearn and of "

@@ -79,9 +79,8 @@ class Moments:
         """
         total, n, values = float(sample_weight.sum()), X.shape[1], frequent_values(X, sample_weight)
         if not isinstance(X, np.ndarray):
-            from sklearn.utils.sparsefuncs import (
-                mean_variance_axis,
-            )  # workers with dense rows lack it
+            # Workers with dense rows lack scikit-learn.
+            from sklearn.utils.sparsefuncs import mean_variance_axis
 
             weights = (sample_weight / sample_weight.mean()).astype(X.dtype)
             mean, variance = mean_variance_axis(X, axis=0, weights=weights)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -22,7 +21,6 @@ MakeModule = Callable[[int], "Module"]
 
 ACTIVATIONS = {"relu": "ReLU", "tanh": "Tanh", "elu": "ELU", "gelu": "GELU", "silu": "SiLU"}
 DEVICES = {"auto": "a GPU if there is one", "cpu": "the host", "cuda": "a GPU"}
-_SMALL = 1 << 22  # below this many multiplications in a layer, starting threads costs more
 
 
 def torch_module() -> Any:
@@ -185,18 +183,6 @@ def with_affine_output(module: Module, factor: float, constant: float) -> Module
     parts = {**dict(module.named_children()), "column": torch.nn.Unflatten(0, (-1, 1))}
     parts |= {"convention": affine, "shown": torch.nn.Flatten(0)}
     return cast("Module", torch.nn.Sequential(OrderedDict(parts)).eval())
-
-
-@contextmanager
-def limited_torch_threads(work: int) -> Iterator[None]:
-    """Let PyTorch use one thread on the host unless a layer needs many multiplications."""
-    torch = torch_module()
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if work < _SMALL else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -17,6 +17,9 @@ from fairconstrained.utils.arrays import Array, Matrix
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
+
+
+_SMALL = 1 << 22  # below this many multiplications in a layer, starting threads costs more
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,9 +60,16 @@ class Network:
             scores = self.module(self.rows(X)).reshape(X.shape[0])
         return np.asarray(scores.double().cpu().numpy())
 
-    def limited_threads(self, n_rows: int) -> AbstractContextManager[None]:
-        """Let PyTorch use one thread for few multiplications in the largest layer, roughly."""
-        return modules.limited_torch_threads(n_rows * self.largest)
+    @contextmanager
+    def limited_threads(self, n_rows: int) -> Iterator[None]:
+        """Let PyTorch use one thread on the host for few multiplications in the largest layer."""
+        torch = modules.torch_module()
+        before = torch.get_num_threads()
+        torch.set_num_threads(1 if n_rows * self.largest < _SMALL else before)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -76,7 +76,7 @@ class ConvergenceDisplay:
         log_x: bool | None = None,
         axes: Sequence[Axes] | Array | None = None,
         line_kw: Mapping[str, object] | None = None,
-    ) -> "ConvergenceDisplay":
+    ) -> Self:
         """Plot the traces of results.
 
         Parameters
@@ -112,7 +112,7 @@ class ConvergenceDisplay:
         log_x: bool | None = None,
         axes: Sequence[Axes] | Array | None = None,
         line_kw: Mapping[str, object] | None = None,
-    ) -> "ConvergenceDisplay":
+    ) -> Self:
         """Plot the traces; see :meth:`from_results` for the parameters."""
         check_matplotlib_support(f"{type(self).__name__}.plot")
         import matplotlib.pyplot as plt

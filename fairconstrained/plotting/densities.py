@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from typing import Self
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         bins: int | ArrayLike | None = None,
         pos_label: object = None,
         ax: Axes | None = None,
-    ) -> "ScoreDensityDisplay":
+    ) -> Self:
         """Plot the score densities of a fitted classifier.
 
         Parameters
@@ -164,7 +165,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         bins: int | ArrayLike | None = None,
         unit: str = "score",
         ax: Axes | None = None,
-    ) -> "ScoreDensityDisplay":
+    ) -> Self:
         """Plot the densities of given scores.
 
         Parameters
@@ -188,9 +189,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         return cls._of(scores, ranks, bins).plot(ax=ax)
 
     @classmethod
-    def _of(
-        cls, scores: GroupScores, ranks: Ranks, bins: int | ArrayLike | None
-    ) -> "ScoreDensityDisplay":
+    def _of(cls, scores: GroupScores, ranks: Ranks, bins: int | ArrayLike | None) -> Self:
         """Return the display, not drawn."""
         ranks = None if ranks is None else check_ranks(ranks)
         scores = scores.chosen()
@@ -205,7 +204,7 @@ class ScoreDensityDisplay(style.AxesDisplay):
         }
         return cls(edges, densities, threshold=scores.threshold, unit=scores.unit, ranks=ranks)
 
-    def plot(self, *, ax: Axes | None = None) -> "ScoreDensityDisplay":
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the densities on axes, those of a new figure if None, and return the display."""
         from matplotlib.patches import Patch
 

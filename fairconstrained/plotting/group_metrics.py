@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -87,7 +87,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         confidence: float | None = 0.95,
         pos_label: object = None,
         ax: Axes | None = None,
-    ) -> "GroupMetricsDisplay":
+    ) -> Self:
         """Plot the rates of fitted classifiers.
 
         Parameters
@@ -125,7 +125,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         confidence: float | None = 0.95,
         pos_label: object = None,
         ax: Axes | None = None,
-    ) -> "GroupMetricsDisplay":
+    ) -> Self:
         """Plot the rates of given predictions.
 
         Parameters
@@ -145,9 +145,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         return cls._of(rows.against_rest(pos_label), metrics, confidence).plot(ax=ax)
 
     @classmethod
-    def _of(
-        cls, rows: Collected, metrics: Sequence[str], confidence: float | None
-    ) -> "GroupMetricsDisplay":
+    def _of(cls, rows: Collected, metrics: Sequence[str], confidence: float | None) -> Self:
         """Return the display, not drawn."""
         if isinstance(metrics, str) or not isinstance(metrics, Sequence):
             raise TypeError(
@@ -181,7 +179,7 @@ class GroupMetricsDisplay(style.AxesDisplay):
         choice = RateDots(tables, self.metrics[0]).choice
         return [RateDots(tables, metric, choice) for metric in self.metrics]
 
-    def plot(self, *, ax: Axes | None = None) -> "GroupMetricsDisplay":
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the dots on axes, those of a new figure if None, and return the display."""
         if not self.tables or not self.metrics:
             raise ValueError("GroupMetricsDisplay: there are no models or no metrics to plot.")

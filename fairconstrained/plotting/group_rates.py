@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from typing import Self
 
 import numpy as np
 from sklearn.metrics import roc_curve
@@ -104,7 +105,7 @@ class GroupRateDisplay(style.AxesDisplay):
         kappa: float | None = None,
         pos_label: object = None,
         ax: Axes | None = None,
-    ) -> "GroupRateDisplay":
+    ) -> Self:
         """Plot the rates of a fitted classifier.
 
         Parameters
@@ -151,7 +152,7 @@ class GroupRateDisplay(style.AxesDisplay):
         ranks: Ranks = None,
         kappa: float | None = None,
         ax: Axes | None = None,
-    ) -> "GroupRateDisplay":
+    ) -> Self:
         """Plot the rates of given scores.
 
         Parameters
@@ -175,7 +176,7 @@ class GroupRateDisplay(style.AxesDisplay):
     @classmethod
     def _of(
         cls, scores: GroupScores, rate: str, reference: object, ranks: Ranks, kappa: float | None
-    ) -> "GroupRateDisplay":
+    ) -> Self:
         """Return the display, not drawn."""
         check_option("rate", rate, _RATES)
         labels = scores.labels
@@ -198,7 +199,7 @@ class GroupRateDisplay(style.AxesDisplay):
         kappa = None if kappa is None else check_kappa(kappa)
         return cls(curves, reference=against_name, rate=rate, ranks=ranks, kappa=kappa)
 
-    def plot(self, *, ax: Axes | None = None) -> "GroupRateDisplay":
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw the curves on axes, those of a new figure if None, and return the display."""
         columns = 2 if max(map(len, self.curves), default=0) <= _SHORT_NAME else 1
         lines = sum(style.plain_text(name).count("\n") + 1 for name in self.curves)

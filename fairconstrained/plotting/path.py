@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import accuracy_score
@@ -111,7 +111,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         chosen: float | None = None,
         confidence: float | None = 0.95,
         ax: Axes | None = None,
-    ) -> "FairnessPathDisplay":
+    ) -> Self:
         """Plot the result of :func:`~fairconstrained.fairness_path`.
 
         Parameters
@@ -149,7 +149,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         points: Mapping[str, ArrayLike] | None = None,
         ax: Axes | None = None,
         **options: Any,
-    ) -> "FairnessPathDisplay":
+    ) -> Self:
         """Fit a fairness path and plot it.
 
         Parameters
@@ -188,7 +188,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         accuracy_name: str = "accuracy",
         points: Mapping[str, ArrayLike] | None = None,
         ax: Axes | None = None,
-    ) -> "FairnessPathDisplay":
+    ) -> Self:
         """Plot the path of models with given predictions.
 
         Parameters
@@ -230,9 +230,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         display = cls(*measures.T, kappas=kappas, unconstrained=free, points=points, **names)
         return display.plot(ax=ax)
 
-    def plot(
-        self, *, ax: Axes | None = None, line_kw: Mapping[str, object] | None = None
-    ) -> "FairnessPathDisplay":
+    def plot(self, *, ax: Axes | None = None, line_kw: Mapping[str, object] | None = None) -> Self:
         """Draw the path on axes, those of a new figure if None, and return the display.
 
         `line_kw` are additional properties of the line of the path, such as its label.
@@ -287,7 +285,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         self._set_limits()
         return self
 
-    def add_points(self, name: str, points: ArrayLike, **kw: Any) -> "FairnessPathDisplay":
+    def add_points(self, name: str, points: ArrayLike, **kw: Any) -> Self:
         """Add other models to the plot.
 
         Parameters
@@ -328,8 +326,7 @@ class FairnessPathDisplay(style.AxesDisplay):
         self.ax_.autoscale(True)
         self.ax_.autoscale_view()
         left, right = self.ax_.get_xlim()
-        least = min(float(np.min(line.get_xdata())) for line in self.ax_.lines)
-        if left < 0.0 <= least:
+        if left < 0.0 <= min(np.min(line.get_xdata()) for line in self.ax_.lines):
             self.ax_.set_xlim(left=-0.008 * right)
         for text in self._texts:
             text.remove()

@@ -13,14 +13,8 @@ from sklearn.utils import _safe_indexing
 from fairconstrained.constraints import Constraint, DemographicParity, resolve_constraints
 from fairconstrained.data.groups import Groups
 from fairconstrained.data.sensitive_columns import SensitiveColumns
-from fairconstrained.inspection.assessment import (
-    Finding,
-    assess,
-    constraints_of,
-    interval_of,
-    minimizes_gap,
-    named,
-)
+from fairconstrained.inspection import assessment
+from fairconstrained.inspection.assessment import Finding, assess
 from fairconstrained.inspection.collected import Collected, cost_of, overall
 from fairconstrained.inspection.outputs import Outputs
 from fairconstrained.metrics.impact import ComparedRows
@@ -179,23 +173,22 @@ def _asked(models: Mapping[str, Any], constraint: Constraints) -> dict[str, Aske
     """Return the constraints of every model."""
     if constraint is not None:
         defaults = {"kappa": 0.05, "surrogate": "sigmoid", "loss": "logistic"}
-        given = named(resolve_constraints(constraint, **defaults))
+        given = assessment.named(resolve_constraints(constraint, **defaults))
         return dict.fromkeys(models, (given, False))
-    trained = {name: constraints_of(final_estimator(model)) for name, model in models.items()}
+    lasts = {name: final_estimator(model) for name, model in models.items()}
+    trained = {name: assessment.constraints_of(last) for name, last in lasts.items()}
     shared = next((each for each in reversed(list(trained.values())) if each), [])
     return {name: (each or shared, bool(each)) for name, each in trained.items()}
 
 
-def _findings(
-    collected: Collected, output: Outputs, asked: Asked, confidence: float
-) -> list[Finding]:
+def _findings(collected: Collected, output: Outputs, asked: Asked, level: float) -> list[Finding]:
     """Return the constraints measured for one model."""
     constraints, trained = asked
     rows, last = collected.assessed(output), final_estimator(output.model)
     label, others = str(collected.positive), [*collected.classes]
     others.remove(collected.positive)
     names = np.array([str(others[0]) if len(others) == 1 else f"other than {label}", label])
-    minimized = trained and minimizes_gap(last)
+    minimized = trained and assessment.minimizes_gap(last)
     findings = []
     for name, constraint in constraints:
         if collected.labels is None and constraint.rates_compared != ("selection_rate",):
@@ -204,7 +197,7 @@ def _findings(
                 f"and {name} needs labels. Pass y."
             )
         scores = hasattr(last, "result_")
-        finding = assess(constraint.naming(names), rows, confidence, scores_known=scores)
+        finding = assess(constraint.naming(names), rows, level, scores_known=scores)
         findings.append(replace(finding, name=name, trained=trained, minimized=minimized))
     return findings
 
@@ -222,7 +215,7 @@ def _together(classes: Mapping[str, Evidence], confidence: float) -> dict[str, l
         joint[name] = []
         for findings in zip(*(part.findings[name] for part in classes.values()), strict=True):
             pairs = list(zip(findings, rows, strict=True))
-            limits = [interval_of(each.constraint, part, level) for each, part in pairs]
+            limits = [assessment.interval_of(each.constraint, part, level) for each, part in pairs]
             excess = [each.on_predictions - each.tolerance for each in findings]
             worst = int(np.argmax(np.nan_to_num(excess, nan=-np.inf)))
             label, notes = list(classes)[worst], (each.note for each in findings)
@@ -245,9 +238,7 @@ _MOST_ROWS, _MOST_COLUMNS = 5000, 1000  # more rows are sampled; more columns ar
 _N_BINS = 50  # of the numbers of a column
 
 
-def proxies(
-    X: Any, rows: Array, groups: Groups, left_out: Collection[str] = ()
-) -> dict[str, float]:
+def proxies(X: Any, rows: Array, groups: Groups, hidden: Collection[str] = ()) -> dict[str, float]:
     """Return the columns from each of which alone an attribute can be guessed.
 
     The guess is the largest group among the other rows with the same value or, of numbers, in the
@@ -270,7 +261,7 @@ def proxies(
     guessed = {}
     for j, name in enumerate(map(str, names)):
         column = pd.Series(_safe_indexing(table, j, axis=1))
-        codings = [] if name in left_out else _codings(column)
+        codings = [] if name in hidden else _codings(column)
         accuracies = [_accuracy(coding, codes) for coding in codings for codes in attributes]
         if max(accuracies, default=0.0) > _ACCURACY:
             guessed[name] = max(accuracies)

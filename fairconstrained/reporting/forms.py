@@ -73,10 +73,7 @@ class Table:
                     for text, low, high in ends
                 ]
             columns.append(cells)
-        names = [
-            ": ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-            for name in table.index
-        ]
+        names = [": ".join(map(str, np.atleast_1d(name))) for name in table.index]
         rows = [list(row) for row in zip(*columns, strict=True)]
         return cls(list(shown.values()), list(zip(names, rows, strict=True)))
 
@@ -203,12 +200,8 @@ _ENVIRONMENT.tests |= {
     "zero": lambda value: at_most(abs(value), 0.0),
 }
 _PLURALS = {name: f"{rate.title}s" for name, rate in RATES.items()}
-_SENTENCES = _ENVIRONMENT.get_template(
-    "sentences.j2",
-    globals={
-        "titles": _PLURALS | {"accuracy": "accuracies", "base_rate": "rates of positive labels"}
-    },
-).module
+_PLURALS |= {"accuracy": "accuracies", "base_rate": "rates of positive labels"}
+_SENTENCES = _ENVIRONMENT.get_template("sentences.j2", globals={"titles": _PLURALS}).module
 
 
 def render(template: str, /, **content: Any) -> str:
@@ -247,8 +240,7 @@ class Report:
         """
         name = self._tables[0] if table is None else table
         check_option("table", name, self._tables)
-        frame: pd.DataFrame = getattr(self, name)
-        return frame.copy()
+        return getattr(self, name).copy()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dictionaries, lists, strings and numbers; nan becomes None."""

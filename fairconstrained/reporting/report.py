@@ -196,7 +196,6 @@ class FairnessReport(Report):
         return {
             "evidence": evidence,
             "names": evidence.names,
-            "several_classes": evidence.several_classes,
             "few_rows": FEW_ROWS,
             "most_groups": MOST_GROUPS,
             "sentences": self._sentences(),

@@ -41,13 +41,11 @@ class Shard:
         """The number of rows."""
         return int(self.X.shape[0])
 
-    def total(
-        self, function: BlockSum, join: Join, places: Sequence[Place], *arguments: Any
-    ) -> Sums:
+    def total(self, function: BlockSum, join: Join, places: Sequence[Place], *rest: Any) -> Sums:
         """Return the joined arrays of all blocks, see :meth:`Shards.total`."""
 
         def of(block: "Block") -> Sums:
-            return function(block, *(block.scores(*place) for place in places), *arguments)
+            return function(block, *(block.scores(*place) for place in places), *rest)
 
         return joined(join, map(of, self.blocks()))
 

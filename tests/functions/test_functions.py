@@ -140,9 +140,7 @@ def test_values_are_those_of_the_formulas(t):
 def test_resolve_takes_names_and_instances():
     ramp = Ramp(3.0)
     assert resolve("surrogate", ramp, surrogates.SURROGATES, Surrogate) is ramp
-    made = resolve("surrogate", "ramp", surrogates.SURROGATES, Surrogate, scale=2.0)
-    assert isinstance(made, Ramp)
-    assert made.scale == 2.0
+    assert isinstance(resolve("surrogate", "ramp", surrogates.SURROGATES, Surrogate), Ramp)
 
 
 def test_resolve_lists_the_names_there_are():
