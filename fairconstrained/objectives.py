@@ -5,7 +5,7 @@ A function of one margin belongs in ``functions``; its mean over rows or pairs b
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -94,8 +94,7 @@ class MeanLoss(Parametrized, Objective):
     array([0.75])
     """
 
-    def __init__(self, loss: str | Loss):
-        self.loss = loss
+    loss: str | Loss
 
     @property
     def loss_function(self) -> Loss:
@@ -172,9 +171,9 @@ class PairwiseLoss(Parametrized, Objective):
 
     determines_intercept: ClassVar[bool] = False
 
-    def __init__(self, loss: str | Loss = "quadratic", *, max_pairs: int | None = None):
-        self.loss = loss
-        self.max_pairs = max_pairs
+    loss: str | Loss = "quadratic"
+    _: KW_ONLY
+    max_pairs: int | None = None
 
     def bind(self, y: Array, sample_weight: Array) -> PairMeans:
         """Return the term with the mean over pairs.
@@ -241,9 +240,9 @@ class PartialAUC(Parametrized, Objective):
 
     determines_intercept: ClassVar[bool] = False
 
-    def __init__(self, ranks: tuple[float, float] = (0.0, 0.3), *, loss: str | Loss = "hinge"):
-        self.ranks = ranks
-        self.loss = loss
+    ranks: tuple[float, float] = (0.0, 0.3)
+    _: KW_ONLY
+    loss: str | Loss = "hinge"
 
     def bind(self, y: Array, sample_weight: Array) -> TopPairs:
         """Return the term.
@@ -311,9 +310,9 @@ class QueryPairLoss(Parametrized, Objective):
 
     determines_intercept: ClassVar[bool] = False
 
-    def __init__(self, loss: str | Loss = "logistic", *, average: str = "pairs"):
-        self.loss = loss
-        self.average = average
+    loss: str | Loss = "logistic"
+    _: KW_ONLY
+    average: str = "pairs"
 
     def bind(self, y: Array, sample_weight: Array, query: Any = None) -> QueryPairs:
         """Return the term, see :meth:`Objective.bind`; no `query` stands for one of all rows.

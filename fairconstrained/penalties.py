@@ -7,7 +7,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from fairconstrained.functions.base import corner, corner_subgradient_error
-from fairconstrained.utils.arguments import FieldParameters, joined
+from fairconstrained.utils.arguments import Parametrized, joined
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import Strength, check_parameters
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class Penalty(FieldParameters, ABC):
+class Penalty(Parametrized, ABC):
     """A function p(w) of the weights, added to the objective or to a constraint.
 
     Attributes
@@ -113,8 +113,6 @@ class L2(Proximity):
     alpha : float, default=1e-4
         The strength, >= 0.
     """
-
-    alpha: Strength
 
     center = 0.0
     rho = property(attrgetter("alpha"))

@@ -19,7 +19,7 @@ from fairconstrained.models.linear import Model
 from fairconstrained.problem.composite import CompositeFunction
 from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans, OnCells
-from fairconstrained.utils.arguments import FieldParameters, check_between, resolve
+from fairconstrained.utils.arguments import Parametrized, check_between, resolve
 from fairconstrained.utils.arrays import Array
 
 FreeScores = Callable[[TrainingData, Array | None], tuple[Array, TrainingData]]
@@ -42,7 +42,7 @@ def measured_from(term: Any, threshold: float) -> Any:
     return replace(term, shift=threshold) if of_losses else term
 
 
-class Constraint(FieldParameters):
+class Constraint(Parametrized):
     """A fairness constraint: a criterion with its tolerance. Base class of all constraints.
 
     Instances hold hyperparameters only; `bind` returns a new term for given data.

@@ -21,7 +21,7 @@ class Domain(Parametrized, ABC):
         Whether the set is all of R^n, so that units of the variables may be changed freely.
     """
 
-    whole_space: bool = False
+    whole_space = False
 
     @property
     def n_variables(self) -> int | None:
@@ -109,9 +109,8 @@ class Enlarged(Domain):
     array([ 1.2, -1.6])
     """
 
-    def __init__(self, domain: Domain, factor: Positive):
-        self.domain = domain
-        self.factor = factor
+    domain: Domain
+    factor: Positive
 
     def project(self, w: Array) -> Array:
         """Project onto the domain at its own size."""
@@ -140,11 +139,10 @@ class Blocks(Domain):
     array([ 0.6, -0.8,  0.6,  0. ])
     """
 
-    whole_space = property(attrgetter("domain.whole_space"))
+    domain: Domain
+    n_blocks: Count
 
-    def __init__(self, domain: Domain, n_blocks: Count):
-        self.domain = domain
-        self.n_blocks = n_blocks
+    whole_space = property(attrgetter("domain.whole_space"))
 
     def _split(self, w: Array) -> Array:
         return w.reshape(*w.shape[:-1], self.n_blocks, -1)
@@ -183,11 +181,10 @@ class Leading(Domain):
     array([ 0.6, -0.8,  7. ])
     """
 
-    whole_space = property(attrgetter("domain.whole_space"))
+    domain: Domain
+    size: Count
 
-    def __init__(self, domain: Domain, size: Count):
-        self.domain = domain
-        self.size = size
+    whole_space = property(attrgetter("domain.whole_space"))
 
     def project(self, w: Array) -> Array:
         """Project the leading variables."""

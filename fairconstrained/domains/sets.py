@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from numbers import Real
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -39,9 +39,8 @@ class Box(Domain):
     array([ 1. , -0.5])
     """
 
-    def __init__(self, lower: Bound = -1.0, upper: Bound = 1.0):
-        self.lower = lower
-        self.upper = upper
+    lower: Bound = -1.0
+    upper: Bound = 1.0
 
     def check_parameters(self) -> None:
         """Check that there are points between the bounds."""
@@ -103,9 +102,8 @@ class Intervals(Box):
 class _Ball(Domain):
     """A norm of w / axes is at most 1, where the axes are a number or one per variable."""
 
-    order: int  # of the norm
-
-    _axes: Any
+    order: ClassVar[int]  # of the norm
+    _axes: ClassVar[Any]
 
     @abstractmethod
     def _nearest(self, w: Array) -> Array:
@@ -157,11 +155,9 @@ class Ellipsoid(_Ball):
     array([2., 0.])
     """
 
-    order = 2
-    axes: float | Array
+    axes: Lengths
 
-    def __init__(self, axes: Lengths):
-        self.axes = axes
+    order = 2
 
     @property
     def _axes(self) -> Array:
@@ -235,12 +231,10 @@ class WeightedL1Ball(_Ball):
     array([0., 2.])
     """
 
-    order = 1
-    factors: float | Array
+    radius: Positive
+    factors: Lengths
 
-    def __init__(self, radius: Positive, factors: Lengths):
-        self.radius = radius
-        self.factors = factors
+    order = 1
 
     @property
     def _axes(self) -> Array:
@@ -300,7 +294,7 @@ class L1Ball(WeightedL1Ball):
     array([ 1.5, -0.5,  0. ])
     """
 
-    factors = 1.0
+    factors = 1.0  # type: ignore[assignment]
 
     def __init__(self, radius: Positive = 1.0):
         self.radius = radius

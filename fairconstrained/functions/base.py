@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from operator import attrgetter
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,12 +37,11 @@ class ScalarFunction(Parametrized, ABC):
         The kinks that were rounded, see :class:`Rounded`.
     """
 
-    smooth: bool = True
-    convex: bool = False
-    twice_differentiable: bool = False
-    kinks: tuple[tuple[float, float], ...] = ()
-    corners: tuple[tuple[float, float, float], ...] = ()
-    curvature: tuple[float, float]
+    smooth = True
+    convex = twice_differentiable = False
+    kinks: ClassVar[tuple[tuple[float, float], ...]] = ()
+    corners: ClassVar[tuple[tuple[float, float, float], ...]] = ()
+    curvature: ClassVar[tuple[float, float]]
 
     @property
     def knots(self) -> tuple[float, ...] | None:
@@ -138,11 +138,10 @@ class Parabola(ScalarFunction):
         The curvature c >= 0; 0 is the zero function.
     """
 
+    coefficient: float = 1.0
+
     convex = True
     knots = ()
-
-    def __init__(self, coefficient: float = 1.0):
-        self.coefficient = coefficient
 
     @property
     def curvature(self) -> tuple[float, float]:  # type: ignore[override]
@@ -169,12 +168,10 @@ class PlusParabola(ScalarFunction):
         c.
     """
 
+    function: ScalarFunction
+    coefficient: float
+
     convex = True
-
-    def __init__(self, function: ScalarFunction, coefficient: float):
-        self.function = function
-        self.coefficient = coefficient
-
     smooth = property(attrgetter("function.smooth"))
     smoothable = property(attrgetter("function.smoothable"))
     knots = property(attrgetter("function.knots"))
@@ -233,11 +230,10 @@ class Rounded(ScalarFunction):
     array([0.5 , 0.05, 0.  ])
     """
 
-    convex = property(attrgetter("function.convex"))
+    function: ScalarFunction
+    width: float
 
-    def __init__(self, function: ScalarFunction, width: float):
-        self.function = function
-        self.width = width
+    convex = property(attrgetter("function.convex"))
 
     @property
     def knots(self) -> tuple[float, ...]:
@@ -293,11 +289,10 @@ class SubgradientError(ScalarFunction):
         The kinks.
     """
 
+    corners: tuple[tuple[float, float, float], ...]  # type: ignore[misc]
+
     smooth = False
     curvature = -np.inf, np.inf
-
-    def __init__(self, corners: tuple[tuple[float, float, float], ...]):
-        self.corners = corners
 
     @property
     def knots(self) -> tuple[float, ...]:

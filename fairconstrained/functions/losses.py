@@ -19,7 +19,7 @@ class Loss(ScalarFunction):
         the logistic loss only.
     """
 
-    gives_log_odds: bool = False
+    gives_log_odds = False
 
 
 class Logistic(Loss):
@@ -74,8 +74,7 @@ class TruncatedLogistic(Loss):
     array([7.8637, 0.5951])
     """
 
-    def __init__(self, alpha: float = 2.0):
-        self.alpha = alpha
+    alpha: float = 2.0
 
     def check_parameters(self) -> None:
         """Raise a ValueError unless alpha is a number > 0."""

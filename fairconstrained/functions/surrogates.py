@@ -22,8 +22,7 @@ class Surrogate(ScalarFunction):
         and are harder to optimise.
     """
 
-    def __init__(self, scale: float = 1.0):
-        self.scale = scale
+    scale: float = 1.0
 
     def check_parameters(self) -> None:
         """Raise a ValueError unless the scale, if there is one, is a number > 0."""
@@ -182,13 +181,12 @@ class PositivePart(ScalarFunction):
         The unit of t, > 0.
     """
 
+    shift: float = 0.0
+    scale: float = 1.0
+
     smooth = False
     convex = True
     curvature = 0.0, np.inf
-
-    def __init__(self, shift: float = 0.0, scale: float = 1.0):
-        self.shift = shift
-        self.scale = scale
 
     @property
     def kinks(self) -> tuple[tuple[float, float], ...]:  # type: ignore[override]

@@ -21,7 +21,7 @@ from fairconstrained.problem import Evaluation, Problem
 from fairconstrained.problem.kkt import is_stuck
 from fairconstrained.solvers.result import Iterate, Measured, Result, Start, Status, Trace, measures
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arguments import Parametrized
 from fairconstrained.utils.arrays import Array
 
 _SHARE = 0.25  # of the data passes of a run, kept for its refinement
@@ -108,7 +108,7 @@ def check_point(argument: str, w: Any, problem: Problem) -> None:
     raise ValueError(f"{argument} must have {what}; got {w!r}.")
 
 
-class Solver(FieldParameters, ABC, kw_only=True):
+class Solver(Parametrized, ABC, kw_only=True):
     """A method for problems. Instances hold hyperparameters only; solving never changes them.
 
     A solver is a dataclass, the fields of a subclass are its further parameters. Methods whose

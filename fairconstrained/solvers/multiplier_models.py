@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arguments import Parametrized
 from fairconstrained.utils.arrays import Array, Matrix
 from fairconstrained.utils.parameter_constraints import Count, LayerSizes, Positive
 
@@ -15,7 +15,7 @@ _ALL = slice(None)
 At = slice | Array
 
 
-class MultiplierModel(FieldParameters):
+class MultiplierModel(Parametrized):
     r"""Multipliers :math:`\lambda_j = \nu(z_j; \theta) \ge 0` of constraints with features z_j.
 
     Instances hold hyperparameters only; theta is passed in and out. The features are those of all

@@ -14,7 +14,7 @@ from fairconstrained.solvers.result import Measured, SolverState, Status
 from fairconstrained.solvers.sqp import AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.switching_subgradient import SwitchingSubgradient
 from fairconstrained.utils import parameter_constraints as valid
-from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arguments import Parametrized
 from fairconstrained.utils.arrays import Array
 
 _SHARE = 0.5  # of the tolerance: what the solver of a smooth problem may use up, rounding the rest
@@ -238,7 +238,7 @@ def near_stationarity(
     return float(np.linalg.norm(nearest.w - w))
 
 
-class NearStationarity(FieldParameters):
+class NearStationarity(Parametrized):
     r"""Ends a run at near-stationarity: pass it as `callback` to :meth:`Solver.minimize`.
 
     The run ends, and returns its last point, once :func:`near_stationarity` is at most `distance`.

@@ -10,12 +10,12 @@ import numpy as np
 from fairconstrained.problem import Problem
 from fairconstrained.solvers.base import Start
 from fairconstrained.solvers.first_order import FirstOrderSolver, Mean, Rows, Updates, constants_at
-from fairconstrained.utils.arguments import FieldParameters
+from fairconstrained.utils.arguments import Parametrized
 from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.parameter_constraints import Count, Limit, NonNegative, Positive
 
 
-class StepRule(FieldParameters):
+class StepRule(Parametrized):
     r"""The step sizes, and the value up to which a point counts as feasible.
 
     Methods are given the step k, from 0; the tolerance of the answer or of the step; the squared

@@ -128,14 +128,23 @@ def check_ranks(ranks: object, others: str = "") -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
+@dataclass_transform(eq_default=False)
 class Parametrized:
     """An object whose parameters are the arguments of its constructor, as in scikit-learn.
+
+    Every subclass becomes a dataclass: its parameters are fields, those of the bases first, unless
+    it has a constructor of its own. ``class Name(Base, kw_only=True)`` takes those of a class by
+    name only. Class attributes that are no parameters have no type, or are a `ClassVar`.
 
     `sklearn.base.clone`, searches and nested parameters such as ``surrogate__tau`` work with it. It
     needs nothing of scikit-learn itself: workers of a cluster receive such objects, and would have
     to import scikit-learn, which takes some 50 MB. The signature of the constructor is read once
     per class.
     """
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        super().__init_subclass__()
+        dataclass(cls, eq=False, repr=False, kw_only=kw_only)
 
     def check_parameters(self) -> None:
         """Raise a ValueError if parameters are not valid in a way that their types do not say."""
@@ -214,19 +223,6 @@ class Parametrized:
         given = {name: (brief if name in rows else repr)(value) for name, value in values.items()}
         shown = [f"{name}={text}" for name, text in given.items() if text != repr(defaults[name])]
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-@dataclass_transform(eq_default=False)
-class FieldParameters(Parametrized):
-    """A parametrized object whose parameters are fields: every subclass becomes a dataclass.
-
-    Fields of the bases come first; ``class Name(Base, kw_only=True)`` takes those of a class by
-    name only. Class attributes that are no parameters are a `ClassVar`.
-    """
-
-    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
-        super().__init_subclass__()
-        dataclass(cls, eq=False, repr=False, kw_only=kw_only)
 
 
 T = TypeVar("T")

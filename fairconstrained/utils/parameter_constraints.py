@@ -87,8 +87,7 @@ def constraints_of(kind: Any) -> ParameterConstraints:
     """Return what the types of the parameters of a class or function say about valid values."""
     hints, constraints = dict[str, Any](), ParameterConstraints()
     bases = getattr(kind, "__mro__", ())
-    plain = [kind.__init__] if bases else [kind]
-    for source in reversed(bases) if is_dataclass(kind) else plain:
+    for source in (*reversed(bases), kind.__init__ if bases else kind):
         with suppress(NameError):  # annotations that only type checkers can read say nothing
             hints |= get_annotations(source, eval_str=True)
     for name, hint in hints.items():
@@ -118,10 +117,11 @@ def _constraint(part: Any) -> Any:
 def check_parameters(owner: Any, prefix: str = "") -> None:
     """Check the parameters of an object, and those of its parameters.
 
-    Those of a dataclass are its fields, whichever of them a subclass of the user's names.
+    Those of an estimator are its fields, whichever of them a subclass of the user's names.
     """
     kind: Any = type(owner)
-    names = [each.name for each in fields(kind)] if is_dataclass(kind) else kind._get_param_names()
+    of_estimator = is_dataclass(kind) and not isinstance(owner, Parametrized)
+    names = [each.name for each in fields(kind)] if of_estimator else kind._get_param_names()
     # the defaults of a dataclass are valid, and most values are defaults
     others = {
         name: value
