@@ -23,6 +23,7 @@ _EXAMPLE = {
     "positive": "fast",
     "sensitive": ["age"],
 }
+_CONSTRAINT = "demographic_parity"
 _EXAMPLE_KAPPA = 0.02  # where the constraint is active
 _OBJECTS = ("", ".penalties", ".domains", ".functions", ".solvers")  # modules with values of --set
 
@@ -96,10 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--version", action="version", version=f"fairconstrained {fairconstrained.__version__}")
     add("file", nargs="?", help="a CSV or Parquet file; without one, an example is run")
     add(
-        "--constraint", choices=list(CLASSIFIER_CONSTRAINTS), default="demographic_parity",
-        metavar="NAME",
+        "--constraint", choices=list(CLASSIFIER_CONSTRAINTS), action="append", metavar="NAME",
         help="the fairness criterion: " + ", ".join(CLASSIFIER_CONSTRAINTS)
-        + " (default: %(default)s)",
+        + f" (default: {_CONSTRAINT})",
     )  # fmt: skip
     tolerance = parser.add_mutually_exclusive_group().add_argument
     tolerance("--kappa", type=float, help="the largest gap allowed")
@@ -165,6 +165,9 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     """Return the options; those of the example if there is no file."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    options.constraint, *others = options.constraint or [_CONSTRAINT]
+    if others:  # the last one alone would count
+        parser.error("argument --constraint: name one; estimators in Python take a list of them")
     (constraint,) = resolve_constraints(options.constraint)
     if options.file is None:
         columns = [
