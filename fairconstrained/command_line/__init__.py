@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 
 from fairconstrained.command_line import _files as files
 from fairconstrained.command_line._files import DataError, print_text
-from fairconstrained.command_line._roles import Table, with_roles
+from fairconstrained.command_line._roles import Table, same_value, with_roles
 from fairconstrained.constraints import Constraint, resolve_constraints
 from fairconstrained.estimators.logistic import FairLogisticClassifier
 from fairconstrained.inspection.assessment import constraints_of, minimizes_gap
@@ -198,6 +198,22 @@ class Comparison:
         FairnessPathDisplay.from_path(path).figure_.savefig(file, bbox_inches="tight")
 
 
+def _references(asked: list[tuple[str, str]], table: Table) -> dict[str, str]:
+    """Return the reference group of each column that has one."""
+    references: dict[str, str] = {}
+    groups = {str(name): sorted(part.dropna().unique()) for name, part in table.groups.items()}
+    for column, text in asked:
+        if column in references:
+            raise DataError(f"--reference {column}={text}: {column} has another reference; choose one.")
+        value = same_value(text, groups.get(column, []))
+        if value not in groups.get(column, []):
+            valid = ", ".join(f"{name}={each}" for name, some in groups.items() for each in some)
+            wrong = f"give a column of --sensitive and one of its values: {valid}."
+            raise DataError(f"--reference {column}={text}: {wrong}")
+        references[column] = value
+    return references
+
+
 def run(options: Namespace) -> int:
     """Print the comparison on a file and write what was asked for; return the exit status."""
     if options.target is None or not options.sensitive:
@@ -208,17 +224,7 @@ def run(options: Namespace) -> int:
     files.check_outputs(options)
     frame, read_as = files.read_table(options.file, options.encoding)
     table = with_roles(frame, options, classifier)
-    named = [column for column, _ in options.reference]
-    groups = table.groups.items()
-    valid = sorted(f"{name}={each}" for name, part in groups for each in part.dropna().unique())
-    for column, value in options.reference:
-        wrong = ""
-        if named.count(column) > 1:
-            wrong = f"{column} has another reference; choose one."
-        elif f"{column}={value}" not in valid:
-            wrong = f"give a column of --sensitive and one of its values: {', '.join(valid)}."
-        if wrong:
-            raise DataError(f"--reference {column}={value}: {wrong}")
+    options.reference = _references(options.reference, table)
     rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))
     with warnings.catch_warnings(record=True) as noted:
         warnings.simplefilter("always")
@@ -323,7 +329,7 @@ def _compared(
         seconds[name] = time.perf_counter() - start
     asked = {
         "confidence": options.confidence or 0.95,
-        "reference": dict(options.reference) or None,
+        "reference": options.reference or None,
         "least_share": options.least_share,
     }
     reports = {

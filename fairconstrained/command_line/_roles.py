@@ -239,7 +239,7 @@ def _labels(values: pd.Series, target: str, positive: str | None) -> tuple[pd.Se
     if positive is None:
         choice = " or ".join(f"--positive {quote(value)}" for value in present[:5])
         raise DataError(f"--target {target} has {several}. Name the favourable one, as {choice}.")
-    positive = _same_value(positive, present)
+    positive = same_value(positive, present)
     if positive not in present:
         raise DataError(f"--positive {positive}: {target} has only the {several}.")
     spellings = [value for value in present if value.casefold() == positive.casefold()]
@@ -265,7 +265,7 @@ def _as_written(value: object) -> str:
     return str(value).strip()
 
 
-def _same_value(text: str, present: Sequence[str]) -> str:
+def same_value(text: str, present: Sequence[str]) -> str:
     """Return the one of the values that a text means: 1.0 is 1, and true is True."""
     forms = [text, text.strip()]
     with suppress(ValueError):

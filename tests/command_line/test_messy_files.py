@@ -210,7 +210,7 @@ def test_kinds_of_columns_of_parquet(small_table, tmp_path, capsys):
 def test_groups_of_whole_numbers_have_no_decimal_point(small_table, tmp_path):
     small_table["group"] = small_table["group"].map({"x": 1.0, "y": 2.0})
     small_table.loc[:9, "group"] = np.nan
-    written = figures(tmp_path, small_table, "--reference", "group=1")
+    written = figures(tmp_path, small_table, "--reference", "group=1.0")
     assert written["groups"] == ["1", "2", "missing"]
 
 
