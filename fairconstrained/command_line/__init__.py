@@ -204,7 +204,8 @@ def _references(asked: list[tuple[str, str]], table: Table) -> dict[str, str]:
     groups = {str(name): sorted(part.dropna().unique()) for name, part in table.groups.items()}
     for column, text in asked:
         if column in references:
-            raise DataError(f"--reference {column}={text}: {column} has another reference; choose one.")
+            wrong = f"{column} has another reference; choose one."
+            raise DataError(f"--reference {column}={text}: {wrong}")
         value = same_value(text, groups.get(column, []))
         if value not in groups.get(column, []):
             valid = ", ".join(f"{name}={each}" for name, some in groups.items() for each in some)
