@@ -140,7 +140,7 @@ class ScoreLagrangian:
         places, values = zip(self.problem.places, self._decided.places, strict=True), []
         for soft, hard in ((at.constraints[k], strict[j]) for k, j in places):
             if hard.shape != soft.shape:
-                hard = soft + (hard.max(initial=-np.inf) - soft.max())
+                hard = soft + (hard.max(initial=-np.inf) - soft.max(initial=-np.inf))
             values.append(hard)
         return np.concatenate(values)
 

@@ -193,6 +193,7 @@ def test_trees_whose_predictions_meet_the_bound_are_kept_as_they_are():
     assert abs(wrong[groups == 0].mean() - wrong[groups == 1].mean()) <= 0.05
     assert 30 < clf.n_estimators_ <= 40
     assert clf.result_.converged and "were not fitted again" in clf.result_.message
+    assert fitted("partial_dp", data, kappa=1.0, enforce="decision").decision_search_ is None
 
 
 def test_a_path_refits_the_same_trees():
