@@ -1,7 +1,6 @@
 """How the scores of a ranker come from features: the objects passed as `model`."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 from fairconstrained.estimators.boosting import TreeScores
@@ -33,8 +32,7 @@ class LayeredScores(RankerModel):
         return NetworkScores if len(ranker.hidden_layer_sizes) else LinearScores
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class BoostedScores(TreeParameters, RankerModel):
+class BoostedScores(TreeParameters, RankerModel, kw_only=True):
     r"""Scores of gradient boosted trees, for :class:`FairRanker`. Needs LightGBM.
 
     Trees are grown for the augmented Lagrangian of the ranker's problem in score space, with a

@@ -26,6 +26,7 @@ from fairconstrained.penalties import L2, Penalty
 from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.solvers import Result
 from fairconstrained.solvers.base import Start
+from fairconstrained.terms.base import Term
 from fairconstrained.terms.cell_means import CellMeans
 from fairconstrained.terms.classes import ByClass, class_terms, log_odds
 from fairconstrained.utils.arguments import check_kappa, check_unset, resolve
@@ -170,7 +171,11 @@ def bound_parts(
 
 
 def _class_parts(
-    constraint: Constraint, model: Model, data: TrainingData, free: FreeScores, like: Any
+    constraint: Constraint,
+    model: Model,
+    data: TrainingData,
+    free: FreeScores,
+    like: Sequence[Term] | None,
 ) -> list[CompositeFunction]:
     """Return a constraint's parts on the log odds of each of several classes."""
     names = tuple(map(str, data.classes.tolist()))
@@ -216,7 +221,8 @@ def check_options(estimator: Any) -> None:
         if estimator.sensitive_columns is None:
             raise ValueError(
                 "group_interactions=True needs the groups when predicting as well: name the "
-                "columns of X with them in sensitive_columns (to pass groups to fit is not enough)."
+                "columns of X that hold them in sensitive_columns (it is not enough to pass groups "
+                "to fit)."
             )
         gives = "group_interactions=True gives every row the coefficients of its group, and with"
         if estimator.groups_missing == "ignore_in_constraint":

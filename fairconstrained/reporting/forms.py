@@ -73,7 +73,10 @@ class Table:
                     for text, low, high in ends
                 ]
             columns.append(cells)
-        names = [": ".join(map(str, np.atleast_1d(name))) for name in table.index]
+        names = [
+            ": ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+            for name in table.index
+        ]
         rows = [list(row) for row in zip(*columns, strict=True)]
         return cls(list(shown.values()), list(zip(names, rows, strict=True)))
 

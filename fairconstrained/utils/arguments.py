@@ -132,9 +132,10 @@ def check_ranks(ranks: object, others: str = "") -> tuple[float, float]:
 class Parametrized:
     """An object whose parameters are the arguments of its constructor, as in scikit-learn.
 
-    Every subclass becomes a dataclass: its parameters are fields, those of the bases first, unless
-    it has a constructor of its own. ``class Name(Base, kw_only=True)`` takes those of a class by
-    name only. Class attributes that are no parameters have no type, or are a `ClassVar`.
+    Every subclass becomes a dataclass: its parameters are fields, those of the bases first.
+    ``class Name(Base, kw_only=True)`` takes those of a class by name only. Class attributes that
+    are no parameters have no type, or are a `ClassVar`. A class may have a constructor of its own;
+    its subclasses inherit it.
 
     `sklearn.base.clone`, searches and nested parameters such as ``surrogate__tau`` work with it. It
     needs nothing of scikit-learn itself: workers of a cluster receive such objects, and would have
@@ -142,9 +143,12 @@ class Parametrized:
     per class.
     """
 
+    _own_constructor = False  # whether the class, or a base, has written its constructor
+
     def __init_subclass__(cls, *, kw_only: bool = False) -> None:
         super().__init_subclass__()
-        dataclass(cls, eq=False, repr=False, kw_only=kw_only)
+        cls._own_constructor = "__init__" in vars(cls) or cls._own_constructor
+        dataclass(cls, init=not cls._own_constructor, eq=False, repr=False, kw_only=kw_only)
 
     def check_parameters(self) -> None:
         """Raise a ValueError if parameters are not valid in a way that their types do not say."""

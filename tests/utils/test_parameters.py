@@ -30,6 +30,7 @@ def test_nested_parameters_are_read_and_set():
     replaced = pair.set_params(second=Pair(), second__first=7)  # in this order
     assert replaced.second.first == 7
     assert Nothing().get_params() == {}
+    assert type("Heir", (Pair,), {})(3, second=4).get_params() == {"first": 3, "second": 4}
 
 
 def test_copies_have_the_parameters_of_the_original():
