@@ -33,7 +33,8 @@ class Sample:
     weight: Array
     repeats: Array  # how many rows each stands for, (n_sample,)
     squares: Array  # the sum of the squared weights of these, (n_sample,)
-    # the last rates and counts, with their scores and thresholds: many claims share a sample
+    # the scores and thresholds, which nobody changes in place, of the last rates (False) and counts
+    # (True), and these: many claims share a sample
     _last: dict[bool, tuple[object, object, Array]] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -96,9 +97,9 @@ class Sample:
 
     def _with_event(self, scores: Scores, thresholds: Array, *, counted: bool) -> Array:
         """Return the weight, or the number, of the rows with the event, for every threshold."""
-        asked, at, sums = self._last.get(counted, (None, None, self.weight))
-        if asked is scores and at is thresholds:
-            return sums
+        last = self._last.get(counted)
+        if last is not None and last[0] is scores and last[1] is thresholds:
+            return last[2]
         each = np.copysign(self.repeats, self.weight) if counted else self.weight
         if isinstance(scores, ShardedScores):
             shares, counts = scores.shares_above(thresholds, self.rows)

@@ -71,7 +71,10 @@ class Candidate:
         self.promise = _ACCURACY_WEIGHT * self.merit - max(self.violation, 0.0)
 
     def judged_by(self, search: "CandidateSearch") -> "Candidate":
-        """Return the same model in a search with other bounds on the same rows."""
+        """Return the same model as judged by a search with other bounds.
+
+        The rows and the constraints are the same, so that no pass over the data is needed.
+        """
         other = copy(self)
         other._judge(search)
         return other
@@ -103,7 +106,7 @@ class CandidateSearch:
     a ValueError where rows are in shards.
     """
 
-    # the scores of rows on the line through two models, and along an intercept
+    # the scores of rows on the line through two models, and where only an intercept changes
     rows_on_line: ClassVar[type[ScoresOnLine]] = ScoresOnLine
     rows_on_shift: ClassVar[type[ScoresOnLine]] = ScoresOnLine
 

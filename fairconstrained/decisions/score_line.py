@@ -113,9 +113,10 @@ class ClassScores(ScoresOnLine):
 
 
 class ClassIntercept(ScoresOnLine):
-    """The scores of rows that change by t for one class: it is predicted above one t.
+    """The scores of rows where t is added to the scores of one class.
 
-    Below it is the best of the other classes.
+    A row is predicted to be of this class for all t above some value, which depends on the row.
+    Below, the prediction is the best of the other classes.
     """
 
     def __init__(self, at: Array, by: Array):
@@ -126,7 +127,7 @@ class ClassIntercept(ScoresOnLine):
 
     @cached_property
     def _changes(self) -> Array:
-        """The t at which predictions change, in any order."""
+        """The t at which the prediction of each row changes."""
         return self.others.max(axis=1) - self.at[:, self.moved]
 
     def rates(self, terms: Sequence[Any], points: Array) -> list[Any]:

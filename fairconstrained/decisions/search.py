@@ -137,9 +137,9 @@ class DecisionTask:
 
         `plain` is the model for the tolerances as they are.
 
-        They are the best ones on the line from that model to the one for the middle shift. Each
-        is little more accurate and little nearer to the bound than the one before: held-out rows
-        test one after another.
+        Each is the best one, for its shift, on the line from that model to the one for the middle
+        shift. Held-out rows test one after another; each is therefore only a little more accurate,
+        and a little nearer to the bound, than the one before.
         """
         problem = self.problem.shifted(shifts[len(shifts) // 2])
         first = default_solver(problem).minimize(problem, warm=self.first)

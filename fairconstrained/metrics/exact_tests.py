@@ -78,25 +78,34 @@ class TwoRates:
 
     @property
     def mirrored(self) -> "TwoRates":
-        """The same statement about the rates of the other label, those of the samples exchanged.
+        """The same statement about the rates 1 - p_2 and 1 - p_1, in this order.
 
-        That one rate is not much larger than another, and the reverse, is then one test.
+        The samples change places. A bound on p_1 - p_2 and the same bound on p_2 - p_1 therefore
+        need one region only.
         """
         bound, ranks = self.bound + (self.second - self.first), (1.0 - self.top, 1.0 - self.bottom)
         return TwoRates(self.n_second, self.n_first, self.second, self.first, bound, *ranks)
 
     def holds(self, most: Array, delta: float) -> bool:
-        r"""Return whether the probability of a region is at most delta on the whole line.
+        r"""Return whether the probability p of a region is at most delta on the whole line.
 
-        Its third derivative is a mean over the region, of a function of the counts with mean 0 and
-        a variance of at most :math:`6 I^3`, where I is Fisher's information: the derivatives of a
-        binomial probability are orthogonal. With the probability p it is at most
-        :math:`\sqrt{6 I^3 p (1 - p)}`. The parabola through three points at distances h
-        differs from the probability by :math:`h^3 / (9 \sqrt 3)` times that at most, and exceeds
-        their values by an eighth of their second difference at most. If the sum of the three is
-        at most delta with p = delta, no larger probability satisfies it, since the sum grows less
-        than p does. The probability is also at most that at the smaller first and the larger second
-        rate.
+        The line is divided into pieces. In each, three points at distances h are evaluated, and p
+        is at most the sum of the largest of their three values; an eighth of their second
+        difference, by which the parabola through them may exceed these values; and
+        :math:`h^3 / (9 \sqrt 3)` times a bound on the third derivative of p, by which p may exceed
+        the parabola.
+
+        The third derivative of the probability of two counts, divided by this probability, is a
+        function of the counts with mean 0. Its variance is at most :math:`6 I^3`, where I is
+        Fisher's information: for a binomial count, the functions of derivatives of different orders
+        are orthogonal. The third derivative of p is the covariance of this function and the
+        indicator of the region. It is therefore at most :math:`\sqrt{6 I^3 p (1 - p)}`.
+
+        The bound thus depends on p itself. It is computed with p = delta. If the sum is then at
+        most delta, p cannot be larger than delta: for larger p, the sum grows more slowly than p.
+
+        Where this does not suffice, p is at most its value at the smallest first and the largest
+        second rate of the piece. Pieces for which neither suffices are halved.
         """
         points = _spread(*self.range, _NODES // 2)
         left, right = points[:-1], points[1:]
@@ -207,12 +216,16 @@ def _log_binomials(n: int) -> Array:
 
 
 def _window(n: int, p: Array, reach: float) -> tuple[Array, Array, Array]:
-    """Return first counts, (n_p,), and probabilities, (n_p, width), and those of lower counts."""
+    """Return the binomial probabilities of the counts near the mean, for each of the rates p.
+
+    They are the first of these counts, (n_p,), their probabilities, (n_p, width), and the
+    probability of all lower counts, (n_p,).
+    """
     half = reach * np.sqrt(n * p * (1.0 - p)) + 4.0
     start = np.maximum(np.floor(n * p - half), 0).astype(int)
     width = int(np.ceil(2.0 * half.max())) + 2
     counts = start[:, None] + np.arange(min(width, n + 1))
-    # of probabilities 0 and 1, which have no other factors; beyond the last count factors grow
+    # log(0) where p is 0 or 1; products overflow beyond the count n, where they are set to 0 below
     with np.errstate(divide="ignore", over="ignore"):
         log_p, log_q = (np.maximum(each, _LEAST)[:, None] for each in (np.log(p), np.log1p(-p)))
         logs = _log_binomials(n).take(counts, mode="clip")
@@ -227,10 +240,13 @@ def _window(n: int, p: Array, reach: float) -> tuple[Array, Array, Array]:
 def _region_probability(
     most: Array, n: int, first: Array, m: int, second: Array, reach: float
 ) -> Array:
-    """Return lower and upper bounds on P(x_1 <= most[x_2]), between which are the far tails."""
+    """Return lower and upper bounds on P(x_1 <= most[x_2]).
+
+    Their difference is the probability of the counts that are in no window.
+    """
     start, chances, below = _window(n, first, reach)
     other, weights, less = _window(m, second, reach)
-    # of counts below the window, up to each count in it, and of all counts
+    # P(x_1 <= k) for a k below the window, for every k in it, and for a k above it
     shares = np.empty((len(first), chances.shape[1] + 2))
     shares[:, 0], shares[:, -1] = below, 1.0
     np.cumsum(chances, axis=1, out=shares[:, 1:-1])
@@ -251,7 +267,7 @@ def _critical(test: TwoRates, delta: float) -> Array:
         most = _critical(test.mirrored, delta)
         return test.n_first - np.searchsorted(most, np.arange(test.n_second, -1, -1))
     low, high = test.range
-    if low > high:  # the rates can not be further apart, or are always
+    if low > high:  # no rates are on the line: the statement is true for all of them, or for none
         always = test.first * test.top - test.second * test.bottom <= test.bound
         return np.full(test.n_second + 1, test.n_first if always else -1)
     width = 0.05

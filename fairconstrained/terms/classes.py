@@ -194,13 +194,15 @@ def log_odds(scores: Array) -> Array:
     >>> log_odds(np.log([[0.5, 0.25, 0.25]])).round(4) + 0.0
     array([[ 0.    , -1.0986, -1.0986]])
     """
+    # Scores are centred at the best one: its own term of the sum is 1.
     rows, best = np.arange(len(scores)), scores.argmax(axis=1)
     centred = scores - scores[rows, best][:, None]
     raised = np.exp(centred)
     raised[rows, best] = 0.0
     others = raised.sum(axis=1)
     out = np.array(centred - np.log((1.0 + others)[:, None] - raised), order="F")
-    far = np.flatnonzero(others < np.finfo(float).tiny)  # the sum underflows
+    # Where the best class is far above the others, the sum of their terms underflows.
+    far = np.flatnonzero(others < np.finfo(float).tiny)
     centred[rows, best] = -np.inf
     others[far] = 1.0
     out[rows, best] = -np.log(others)
