@@ -23,7 +23,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -225,9 +224,14 @@ class Branching:
             return -points[-1].bound, -points[-1].gradient * unit
 
         with suppress(StopIteration):
-            how: Any = {"options": {"maxfun": changes, "maxiter": changes}, "method": "L-BFGS-B"}
-            how["bounds"] = [(0.0, None)] * len(unit)
-            minimize(negative, relaxed.multipliers / unit, jac=True, **how)
+            minimize(
+                negative,
+                relaxed.multipliers / unit,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(0.0, None)] * len(unit),
+                options={"maxfun": changes, "maxiter": changes},
+            )
         return max(points, key=lambda point: point.bound)
 
     def _halves(self, at: EnvelopePoint, grid: int) -> list[Box]:

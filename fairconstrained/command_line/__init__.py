@@ -161,16 +161,21 @@ class Comparison:
     def as_json(self) -> str:
         """Return the options and all measures."""
         options, (train, test), result = self.options, self.rows.values(), self.fair.result_
-        figures, roles = self.figures(), ("file", "target", "sensitive", "control")
+        figures = self.figures()
         measures = ("objective", "violation", "kkt_residual", "data_passes")
         content = {
             "bound_met": self.fair.bound_met_,
             "bound_violation": self.fair.bound_violation_,
             "data": {
-                **{name: getattr(options, name) for name in roles},
-                **{name: getattr(train, name) for name in ("positive", "negative", "left_out")},
+                "file": options.file,
+                "target": options.target,
+                "positive": train.positive,
+                "negative": train.negative,
+                "sensitive": options.sensitive,
+                "control": options.control,
                 "training_rows": len(train.y),
                 "test_rows": len(test.y),
+                "left_out": train.left_out,
             },
             "constraint": {
                 "name": options.constraint,
@@ -283,9 +288,14 @@ def _classifier(options: Namespace) -> FairLogisticClassifier:
             )
     if options.ratio is not None:
         constraint.set_params(ratio=options.ratio)
-    given = {name: getattr(options, name) for name in ("enforce", "confidence", "combine")}
-    given |= {"groups_missing": "own_group", "random_state": options.seed}
-    classifier = FairLogisticClassifier(constraint.with_defaults(kappa=options.kappa), **given)
+    classifier = FairLogisticClassifier(
+        constraint.with_defaults(kappa=options.kappa),
+        enforce=options.enforce,
+        confidence=options.confidence,
+        combine=options.combine,
+        groups_missing="own_group",
+        random_state=options.seed,
+    )
     try:
         return classifier.set_params(**dict(options.set))
     except ValueError as error:

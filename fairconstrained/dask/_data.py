@@ -204,8 +204,7 @@ class AtomTable:
         frame = values.infer_objects().set_axis(names, axis=1)
         groups = frame.iloc[:, :n] if n > 1 else frame.iloc[:, 0]
         both = with_strata(groups, frame.iloc[:, n:] if of_strata else None)
-        options = {"combine": estimator.combine, "missing": estimator.groups_missing}
-        return Groups.encode(both, **options)
+        return Groups.encode(both, combine=estimator.combine, missing=estimator.groups_missing)
 
 
 def atom_data(estimator: Any, table: AtomTable, totals: Sequence[_rows.Totals]) -> TrainingData:

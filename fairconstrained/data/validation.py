@@ -200,8 +200,13 @@ class TrainingData:
             )
         columns, to_square = SensitiveColumns(estimator), features is None
         columns.check_only_source(sensitive_features)
-        given = {"X": X, "y": y, "sensitive_features": sensitive_features}
-        inputs.check_same_rows(**given, sample_weight=sample_weight, query=query)
+        inputs.check_same_rows(
+            X=X,
+            y=y,
+            sensitive_features=sensitive_features,
+            sample_weight=sample_weight,
+            query=query,
+        )
         if features is None:
             features = columns.features(X, reset=True)
         n_rows = features.shape[0]

@@ -189,9 +189,13 @@ class Growth:
         # As in LightGBM, fits without a random_state are equal.
         source = check_random_state(self.estimator.random_state or 0)
         self.booster = self._booster(space, source.randint(2**31 - 1))
-        steps = float(self.trees.learning_rate), self.loss.first_score, self.zero_one
-        probes = np.random.RandomState(source.randint(2**31 - 1))
-        self.lagrangian = ScoreLagrangian(problem, *steps, probes)
+        self.lagrangian = ScoreLagrangian(
+            problem,
+            float(self.trees.learning_rate),
+            self.loss.first_score,
+            self.zero_one,
+            np.random.RandomState(source.randint(2**31 - 1)),
+        )
 
     def _problem(
         self, rows: TrainingData, space: ScoreSpace, loss: Term, constraints: Sequence[Constraint]

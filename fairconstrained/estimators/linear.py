@@ -68,27 +68,31 @@ class LinearScores(FairEstimator):
             return data
 
         def of_other_rows(features: Any, X: MatrixLike) -> Any:
-            given = features.shape[0], feature_map.groups, groups.column_names
-            return feature_map.expand(features, self._group_codes(X, *given))
+            titles = groups.column_names
+            codes = self._group_codes(X, features.shape[0], feature_map.groups, titles)
+            return feature_map.expand(features, codes)
 
         X = feature_map.expand(data.X, groups.sensitive.codes)
         return replace(data, X=X, expand=of_other_rows)
 
-    def _group_codes(self, X: MatrixLike, n: int, names: Array, columns: tuple[str, ...]) -> Array:
-        groups = groups_of(self, X, None, n, columns)
+    def _group_codes(
+        self, X: MatrixLike, n_rows: int, names: Array, columns: tuple[str, ...]
+    ) -> Array:
+        groups = groups_of(self, X, None, n_rows, columns)
         assert groups is not None, "group_interactions needs sensitive_columns"
         return groups.among(names.tolist(), "group_interactions=True: there are coefficients for")
 
     def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
         """Return the problem without constraints, for rows or shards of rows."""
-        options: Any = {"fit_intercept": self.fit_intercept}
-        if isinstance(data, ShardedData):
-            X, options["known"] = np.empty((0, len(data.feature_scale.mean))), data.feature_scale
-        else:
-            X, options["n_outputs"] = data.X, len(data.classes) if data.several_classes else 1
-        plain = LinearModel.standardized(X, data.loss_weight, **options)
-        given = penalty_of(self.alpha), self.domain or WholeSpace()
-        model, penalty, domain = in_variables(plain, *given)
+        known = data.feature_scale if isinstance(data, ShardedData) else None
+        X = data.X if known is None else np.empty((0, len(known.mean)))
+        n_outputs = len(data.classes) if data.several_classes else 1
+        plain = LinearModel.standardized(
+            X, data.loss_weight, fit_intercept=self.fit_intercept, n_outputs=n_outputs, known=known
+        )
+        model, penalty, domain = in_variables(
+            plain, penalty_of(self.alpha), self.domain or WholeSpace()
+        )
         if isinstance(data, ShardedData):
             model = ShardedLinearModel.of(model, data.shards, data.sample_weight)
         return Problem(loss_part(self, model, data).add(penalty), domain=domain)
@@ -222,8 +226,12 @@ class FairLinearClassifier(LinearScores, SparseCoefMixin, FairClassifier):
         plain.n_iter_ = np.array([self.n_iter_], dtype=np.int32) if several else self.n_iter_
         if getattr(self, "score_threshold_", 0.0) == 0.0:  # several classes have no threshold
             return plain
-        how = {"threshold": self.score_threshold_, "pos_label": self.pos_label_}
-        cut = FixedThresholdClassifier(plain, **how, response_method="decision_function")
+        cut = FixedThresholdClassifier(
+            plain,
+            threshold=self.score_threshold_,
+            pos_label=self.pos_label_,
+            response_method="decision_function",
+        )
         cut.estimator_ = plain
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(plain, name):

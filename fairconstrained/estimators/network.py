@@ -244,13 +244,18 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
             multipliers = warm.multipliers
             if multipliers is None or len(multipliers) != trained.n_constraints:
                 warm = Start(warm.w)  # of a problem with other constraints
-        seed, watch = self.random_state, callback if choice is None else choice
-        limits: Any = {"random_state": seed, "max_data_passes": float(self.max_epochs)}
-        solution = solver.solve(trained, warm=warm, callback=watch, **limits)
+        solution = solver.solve(
+            trained,
+            warm=warm,
+            callback=callback if choice is None else choice,
+            random_state=self.random_state,
+            max_data_passes=float(self.max_epochs),
+        )
         if choice is not None:
             solution = choice.chosen(problem, solution[0])
-        validated = choice is not None
-        return training.with_fitted_last_layer(problem, solution, seed, validated=validated)
+        return training.with_fitted_last_layer(
+            problem, solution, self.random_state, validated=choice is not None
+        )
 
     def _train_free(self, fit: Fit, problem: Problem, near: Start | None) -> Result:
         """Return the network without constraints, trained as that with them."""

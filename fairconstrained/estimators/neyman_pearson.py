@@ -229,8 +229,9 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         bounded = np.flatnonzero(np.isfinite(bounds))
         ball: Domain = WholeSpace() if self.radius is None else L2Ball(float(self.radius))
         n = len(self.classes_)
-        options: Any = {"fit_intercept": self.fit_intercept, "n_outputs": n}
-        plain = LinearModel.standardized(data.X, weight, **options)
+        plain = LinearModel.standardized(
+            data.X, weight, fit_intercept=self.fit_intercept, n_outputs=n
+        )
         model, penalty, domain = in_variables(plain, penalty_of(self.alpha), Blocks(ball, n))
         loss = class_losses(function, labels, weight, [first], [0.0], ["loss"])
         parts = []

@@ -147,14 +147,15 @@ class ScoreLagrangian:
     def _measure(self, scores: Array, hessian: Array, *, first: bool = True) -> None:
         """Measure the constraints' squared gradients and the eigenvalue of their Gram matrix."""
         at = self._at(scores)
-        gram, squares = None, np.zeros(len(self.multipliers))
-        if len(squares) <= _N_EXACT:
-            rows = np.array([self._gradient(at, unit) for unit in np.eye(len(squares))])
+        if len(self.multipliers) <= _N_EXACT:
+            rows = np.array([self._gradient(at, unit) for unit in np.eye(len(self.multipliers))])
             gram = (rows / hessian) @ rows.T
             squares = gram.diagonal()
-        for _ in range(_N_PROBES if gram is None else 0):  # else estimates from random directions
-            signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
-            squares += self._change(at, signs / np.sqrt(hessian)) ** 2 / _N_PROBES
+        else:  # estimates from random directions
+            gram, squares = None, np.zeros(len(self.multipliers))
+            for _ in range(_N_PROBES):
+                signs = self.random_state.choice([-1.0, 1.0], self.n_scores)
+                squares += self._change(at, signs / np.sqrt(hessian)) ** 2 / _N_PROBES
         least = 0.05 * squares.max() if first else 0.0
         self._largest = np.maximum(self._largest, np.maximum(squares, least))
         self._squares = np.maximum(squares, _FLOOR * self._largest)

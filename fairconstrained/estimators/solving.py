@@ -164,8 +164,10 @@ def best_of(
     than all answers, they are the next start, and the answer if the run from there is worse.
     """
     passes = _data_passes(problem, solver, options)
-    limits: Any = {"random_state": options.random_state, "max_data_passes": passes}
-    first, at = solver.solve(problem, like=like, warm=warm, callback=callback, **limits)
+    seed = options.random_state
+    first, at = solver.solve(
+        problem, like=like, warm=warm, callback=callback, random_state=seed, max_data_passes=passes
+    )
     limited = options.max_iter is not None and first.status is Status.ITERATION_LIMIT
     if limited or first.status is Status.STOPPED:  # by a callback
         return first, at
@@ -188,8 +190,8 @@ def best_of(
     # The other solver may do badly. Then it must not take most of the time of the fit.
     enough = passes if failed else max(_LEAST_PASSES, 2.0 * first.data_passes)
     for other, start in tried:
-        limits["max_data_passes"] = enough if other is not solver else passes
-        answer, there = other.solve(problem, warm=start, **limits)
+        most = enough if other is not solver else passes
+        answer, there = other.solve(problem, warm=start, random_state=seed, max_data_passes=most)
         used += answer.data_passes
         if _is_better(answer, best, solver.tol):
             best, at = replace(answer, state=None), there

@@ -301,7 +301,9 @@ def interval_of(constraint: Constraint, rows: AssessedRows, confidence: float) -
         return Interval(*np.max([[*gap.values()][:3] for gap in gaps], axis=0))
     if not constraint.rates_compared:
         return _UNKNOWN
-    compared = _compared(constraint, rows.predictions())
-    cells: Any = [np.array([(cell.rate, cell.effective_rows) for cell in c]).T for c in compared]
+    cells = [
+        (np.array([cell.rate for cell in some]), np.array([cell.effective_rows for cell in some]))
+        for some in _compared(constraint, rows.predictions())
+    ]
     largest = largest_shortfall if constraint.compares_ratios else largest_gap
     return largest(cells, confidence)

@@ -217,10 +217,10 @@ def _collected(
     y: Any,
     labels: Array | None,
     groups: Groups,
-    given: ArrayLike | None,
+    sample_weight: ArrayLike | None,
     rows: str,
 ) -> Collected:
-    """Return outputs of the same classes with labels, groups and given weights of the rows."""
+    """Return outputs of the same classes with labels, groups and weights of the rows."""
     (first, output), *others = outputs.items()
     for name, other in others:
         if other.classes != output.classes:
@@ -230,11 +230,12 @@ def _collected(
             )
     assert output.labels is not None
     n_rows = len(output.labels)
-    every: Any = {"combine": "marginal", "compared": True, "probable": True}
-    groups = check_groups(groups, n_rows, rows=rows, **every)
+    groups = check_groups(
+        groups, n_rows, rows=rows, combine="marginal", compared=True, probable=True
+    )
     if labels is not None:
         labels = known_labels("y" if rows == "X" else "y_true", labels, output.classes)
-    weight = check_weight("sample_weight", given, n_rows, rows=rows)
+    weight = check_weight("sample_weight", sample_weight, n_rows, rows=rows)
     names = [getattr(y, "name", None), *getattr(y, "columns", ())]  # of a series, or of a frame
     counted = np.flatnonzero(weight)
     weighted = not equal_weights(weight[counted]) or groups.probabilities is not None

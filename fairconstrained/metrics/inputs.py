@@ -54,8 +54,9 @@ class GroupedRows:
         all rows are in one. `missing` says what missing values of groups mean.
         """
         members = with_strata(sensitive_features, control_features)
-        given = {"y_true": y_true, "y_pred": y_pred, "sensitive_features": members}
-        check_same_rows(**given, sample_weight=sample_weight)
+        check_same_rows(
+            y_true=y_true, y_pred=y_pred, sensitive_features=members, sample_weight=sample_weight
+        )
         if scores:
             values, labels = check_scores("y_pred", y_pred), None
             if y_true is not None or optional != "y_true":

@@ -193,8 +193,9 @@ class FairLogisticClassifierCV(FairLogisticClassifier):
     def _search(self, given: tuple[Any, ...], asked: Any, splitting: dict[str, Any]) -> Self:
         """Choose among all candidates, for the arguments of `fit`."""
         X, y, sample_weight, sensitive_features = given
-        named = {"X": X, "y": y, "sensitive_features": sensitive_features}
-        check_same_rows(**named, sample_weight=sample_weight)
+        check_same_rows(
+            X=X, y=y, sensitive_features=sensitive_features, sample_weight=sample_weight
+        )
         check_options(self)
         names, alphas = FairLogisticClassifier._get_param_names(), self._alphas()
         base = clone(FairLogisticClassifier(**{name: getattr(self, name) for name in names}))

@@ -181,7 +181,9 @@ def _asked(models: Mapping[str, Any], constraint: Constraints) -> dict[str, Aske
     return {name: (each or shared, bool(each)) for name, each in trained.items()}
 
 
-def _findings(collected: Collected, output: Outputs, asked: Asked, level: float) -> list[Finding]:
+def _findings(
+    collected: Collected, output: Outputs, asked: Asked, confidence: float
+) -> list[Finding]:
     """Return the constraints measured for one model."""
     constraints, trained = asked
     rows, last = collected.assessed(output), final_estimator(output.model)
@@ -197,7 +199,7 @@ def _findings(collected: Collected, output: Outputs, asked: Asked, level: float)
                 f"and {name} needs labels. Pass y."
             )
         scores = hasattr(last, "result_")
-        finding = assess(constraint.naming(names), rows, level, scores_known=scores)
+        finding = assess(constraint.naming(names), rows, confidence, scores_known=scores)
         findings.append(replace(finding, name=name, trained=trained, minimized=minimized))
     return findings
 
