@@ -99,13 +99,7 @@ def to_sklearn(model: BaseEstimator, *, sensitive: str = "zero") -> Any:
         reduced, kept = _without_passed_through(front[-1][1], kept, last.n_features_in_)
         front[-1] = (front[-1][0], reduced)
     if kept.size < last.n_features_in_:
-        named = getattr(last, "feature_names_in_", None)
-        columns = kept.tolist() if named is None else named[kept].tolist()
-        select = ColumnTransformer([("seen", "passthrough", columns)])
-        example = np.zeros((1, last.n_features_in_))
-        select.set_output(transform="default")
-        select.fit(example if named is None else pd.DataFrame(example, columns=named))
-        front.append(("columns", select))
+        front.append(("columns", _selection(last, kept)))
         if hasattr(plain, "feature_names_in_"):  # the selection's output has none
             del plain.feature_names_in_
     return Pipeline([*front, (name, plain)])
@@ -157,6 +151,14 @@ def _converted(model: object, sensitive: str) -> Any:
             f"{type(model).__name__}."
         )
     return model.to_sklearn(sensitive=sensitive)
+
+
+def _selection(model: Any, kept: Array) -> ColumnTransformer:
+    names = getattr(model, "feature_names_in_", None)
+    columns = kept.tolist() if names is None else names[kept].tolist()
+    select = ColumnTransformer([("seen", "passthrough", columns)]).set_output(transform="default")
+    example = np.zeros((1, model.n_features_in_))
+    return select.fit(example if names is None else pd.DataFrame(example, columns=names))
 
 
 def reasons(

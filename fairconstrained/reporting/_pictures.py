@@ -96,23 +96,10 @@ def rate_plots(evidence: Evidence, rates: Sequence[str] = REPORTED_RATES) -> lis
     largest = [gaps_table(evidence, name)["gap"].dropna() for name in evidence.names]
     # Names of marginal groups and strata begin with those of the attributes.
     parts = [[(*str(name).rpartition(": "), gap) for name, gap in each.items()] for each in largest]
-    plots = []
-    for rate in (rate for rate in rates if rate in tables[0]):
-        # The last row of the tables is that of all rows.
-        (whole,) = RateDots([table.iloc[-1:] for table in tables], rate).shown
-        groups = RateDots([table.iloc[:-1] for table in tables], rate)
-        rows = list(groups.shown)
-        if groups.others is not None:  # below the shown groups with higher rates than their median
-            values = [row.dots[-1].value for row in groups.hidden]
-            middle = np.nanmedian(values) if np.isfinite(values).any() else -np.inf
-            rows.insert(sum(row.dots[-1].value >= middle for row in rows), groups.others)
-        drawn = [dot for row in (*groups.shown, whole) for dot in row.dots]
-        ends = [(dot.low, dot.high) for dot in drawn if not np.isnan(dot.value)]
-        plot = {"rate": rate, "scale": Scale.of(ends, within=(0.0, 1.0)), "rows": rows}
-        # Hidden rows are shown only when they are searched for.
-        plot |= {"hidden": groups.hidden, "whole": whole}
+    plots = [_rate_plot(tables, rate) for rate in rates if rate in tables[0]]
+    for plot in plots:
+        rate = plot["rate"]
         plot["gaps"] = [{of: gap for of, _, key, gap in each if key == rate} for each in parts]
-        plots.append(plot)
     return plots
 
 
@@ -127,6 +114,21 @@ def accuracy_plot(evidence: Evidence) -> list[Picture]:
     }
     right = replace(rows, labels=np.ones(len(rows.labels), dtype=bool), outputs=outputs)
     return rate_plots(replace(evidence, rows=right), ["accuracy"])
+
+
+def _rate_plot(tables: Sequence[pd.DataFrame], rate: str) -> Picture:
+    """Return the picture of a rate; the last row of the tables is that of all rows."""
+    (whole,) = RateDots([table.iloc[-1:] for table in tables], rate).shown
+    groups = RateDots([table.iloc[:-1] for table in tables], rate)
+    rows = list(groups.shown)
+    if groups.others is not None:  # below the shown groups with higher rates than their median
+        values = [row.dots[-1].value for row in groups.hidden]
+        middle = np.nanmedian(values) if np.isfinite(values).any() else -np.inf
+        rows.insert(sum(row.dots[-1].value >= middle for row in rows), groups.others)
+    drawn = [dot for row in (*groups.shown, whole) for dot in row.dots if not np.isnan(dot.value)]
+    scale = Scale.of([(dot.low, dot.high) for dot in drawn], within=(0.0, 1.0))
+    # Hidden rows are shown only when they are searched for.
+    return {"rate": rate, "scale": scale, "rows": rows, "hidden": groups.hidden, "whole": whole}
 
 
 def score_plot(evidence: Evidence) -> Picture | None:
