@@ -100,7 +100,7 @@ class BoostedScores(TreeParameters, RankerModel, kw_only=True):
 
     def kind(self, ranker: Any) -> type[Any]:
         """Return that scores are those of trees; check that the ranker has no layers."""
-        why = "is for linear scores and networks: use the parameters of BoostedScores, and"
+        why = "is a parameter of linear scores and networks: use those of BoostedScores, and"
         check_unset(ranker, why, **_OF_LAYERS)
         return TreeScores
 
