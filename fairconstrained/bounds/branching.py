@@ -281,5 +281,14 @@ def interpolated(lagrangian: Lagrangian, reach: Array, spacing: float) -> Lagran
         shares = shares @ sp.csr_array((np.concatenate([1.0 - upper, upper]), (order, place)))
     held = np.flatnonzero((lagrangian.up[0] + lagrangian.down[0]) @ shares > 0.0)
     moved = lagrangian.spread(replace(model, X=points[held]), shares[:, held])
-    variances = np.maximum(variances, 0.0) * (1.0 + _ROUNDING)
-    return Interpolated(**vars(moved), rows=lagrangian, variances=variances)
+    return Interpolated(
+        moved.model,
+        moved.of_loss,
+        moved.up,
+        moved.down,
+        moved.share,
+        moved.level,
+        moved.penalty,
+        rows=lagrangian,
+        variances=np.maximum(variances, 0.0) * (1.0 + _ROUNDING),
+    )

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,8 +19,6 @@ from fairconstrained.utils.arrays import ROUNDING, Array, sums_above
 _SHARE_ERROR = 0.05  # the part of the error that is used by limits on a group's share of the rows
 _DECISION = np.zeros(1)
 
-Scores = Array | ShardedScores
-
 
 @dataclass(frozen=True, eq=False)
 class Sample:
@@ -33,11 +32,6 @@ class Sample:
     weight: Array
     repeats: Array  # how many rows each stands for, (n_sample,)
     squares: Array  # the sum of the squared weights of these, (n_sample,)
-    # the scores and thresholds, which nobody changes in place, of the last rates (False) and counts
-    # (True), and these: many claims share a sample
-    _last: dict[bool, tuple[object, object, Array]] = field(
-        default_factory=dict, init=False, repr=False
-    )
 
     @classmethod
     def of(cls, rows: Array, weight: Array) -> "Sample":
@@ -77,7 +71,7 @@ class Sample:
         """Whether all weights are equal: then counts are binomial."""
         return math.isclose(self.size, self.n_rows, rel_tol=1e-5)
 
-    def selected(self, scores: Scores) -> "tuple[Sample, float]":
+    def selected(self, scores: "Scores") -> "tuple[Sample, float]":
         """Return the sample of the selected rows, and their share of the weight."""
         shares, counts = shares_selected(scores, self.rows, self.repeats)
         weight = self.weight * shares
@@ -87,28 +81,45 @@ class Sample:
         squares = self.squares * (counts / self.repeats if self.equal else counts > 0)
         return Sample(self.rows, weight / unit, counts, squares / unit**2), share
 
-    def rates(self, scores: Scores, thresholds: Array) -> Array:
+    def rates(self, scores: "Scores", thresholds: Array) -> Array:
         """Return the weighted share of the rows with the event for every threshold."""
         return self._with_event(scores, thresholds, counted=False)
 
-    def counts(self, scores: Scores, thresholds: Array) -> Array:
+    def counts(self, scores: "Scores", thresholds: Array) -> Array:
         """Return the rows with the event for every threshold, as integers."""
         return np.rint(self._with_event(scores, thresholds, counted=True)).astype(int)
 
-    def _with_event(self, scores: Scores, thresholds: Array, *, counted: bool) -> Array:
+    def _with_event(self, scores: "Scores", thresholds: Array, *, counted: bool) -> Array:
         """Return the weight, or the number, of the rows with the event, for every threshold."""
-        last = self._last.get(counted)
-        if last is not None and last[0] is scores and last[1] is thresholds:
-            return last[2]
-        each = np.copysign(self.repeats, self.weight) if counted else self.weight
-        if isinstance(scores, ShardedScores):
-            shares, counts = scores.shares_above(thresholds, self.rows)
-            sums = np.sign(each) @ counts if counted else each @ shares
-        else:
-            sums = sums_above(scores[self.rows], thresholds, each)
-        sums = sums - np.minimum(each, 0.0).sum()
-        self._last[counted] = scores, thresholds, sums
-        return sums
+        known = scores.decided if isinstance(scores, RowScores) and thresholds is _DECISION else {}
+        if (self, counted) not in known:
+            each = np.copysign(self.repeats, self.weight) if counted else self.weight
+            if isinstance(scores, ShardedScores):
+                shares, counts = scores.shares_above(thresholds, self.rows)
+                sums = np.sign(each) @ counts if counted else each @ shares
+            else:
+                sums = sums_above(scores[self.rows], thresholds, each)
+            known[self, counted] = sums - np.minimum(each, 0.0).sum()
+        return known[self, counted]
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """The scores of a model on rows in memory, with the sums over samples at the threshold 0.
+
+    Many claims share a sample. Each sum is computed once for a model.
+    """
+
+    values: Array  # the scores, (n_rows,)
+    # weights (False) and numbers (True) of the rows of a sample with the event
+    decided: dict[tuple[Sample, bool], Array] = field(default_factory=dict, init=False)
+
+    def __getitem__(self, rows: Any) -> Array:
+        """Return the scores of some rows."""
+        return self.values[rows]
+
+
+Scores = Array | RowScores | ShardedScores
 
 
 @dataclass(frozen=True, eq=False)

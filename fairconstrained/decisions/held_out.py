@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint, FreeScores
-from fairconstrained.constraints.claims import Claim
+from fairconstrained.constraints.claims import Claim, RowScores
 from fairconstrained.data.validation import FEW_ROWS, Split, TrainingData, divided
 from fairconstrained.exceptions import without_vacuous_warnings
 from fairconstrained.models.linear import Model
@@ -125,7 +125,7 @@ def _asked(part: CompositeFunction, claims: Sequence[Claim]) -> tuple[Claim, ...
 def scores_of(parts: Sequence[CompositeFunction], w: Array) -> list[Any]:
     """Return the scores of the rows of each part; parts with the same model share them.
 
-    They are arrays, or where rows are in shards, their distributions in the atoms.
+    Where rows are in shards, they are the distributions of scores in the atoms.
     """
     scores = {model: _scores(model, w) for model in {part.model for part in parts}}
     return [scores[part.model] for part in parts]
@@ -136,7 +136,7 @@ def _scores(model: Model, w: Array) -> Any:
     parameters = w[: model.n_parameters]
     if isinstance(model, ShardedLinearModel):
         return ShardedScores(model, parameters)
-    return model.forward(parameters)[0]
+    return RowScores(model.forward(parameters)[0])
 
 
 def _scored(

@@ -234,9 +234,7 @@ def statistics_along(
     return tuple(parts)
 
 
-def shares_selected(
-    scores: Array | ShardedScores, rows: Array, repeats: Array
-) -> tuple[Array, Array]:
+def shares_selected(scores: Any, rows: Array, repeats: Array) -> tuple[Array, Array]:
     """Return the share of the weight of rows, or atoms, with positive scores, and their numbers."""
     if isinstance(scores, ShardedScores):
         shares, counts = scores.shares_above(np.zeros(1), rows)
