@@ -115,8 +115,8 @@ class ClassScores(ScoresOnLine):
 class ClassIntercept(ScoresOnLine):
     """The scores of rows where t is added to the scores of one class.
 
-    A row is predicted to be of this class for all t above some value, which depends on the row.
-    Below, the prediction is the best of the other classes.
+    Each row has a value of t above which this class is predicted. Below it, the best of the other
+    classes is predicted.
     """
 
     def __init__(self, at: Array, by: Array):

@@ -135,11 +135,10 @@ class DecisionTask:
     def below(self, plain: "DecisionSearch", shifts: Sequence[Array]) -> "Iterator[DecisionSearch]":
         """Yield a model for each of the shifts, the largest first.
 
-        `plain` is the model for the tolerances as they are.
-
-        Each is the best one, for its shift, on the line from that model to the one for the middle
-        shift. Held-out rows test one after another; each is therefore only a little more accurate,
-        and a little nearer to the bound, than the one before.
+        `plain` is the model for the tolerances as they are. Each model is the best one for its
+        shift on the line from `plain` to the model for the middle shift. Held-out rows test one
+        model after another, so that each should be only a little more accurate, and a little nearer
+        to the bound, than the one before.
         """
         problem = self.problem.shifted(shifts[len(shifts) // 2])
         first = default_solver(problem).minimize(problem, warm=self.first)
