@@ -14,6 +14,7 @@ from fairconstrained.utils.arrays import Array, nonnegative_least_squares
 _SHARE = 1.0 / 6.0  # of the tolerance: what rounded kinks may add to complementarity
 # Of rounding: from a part of the scores' unit to where arcs are lost in rounding errors.
 _WIDTHS = 0.05 * 0.3 ** np.arange(12)
+_STEP = 1e-6  # of the derivatives of residuals
 _TRIED = 4  # of these, once they are narrow enough: solvers meet kinks at one scale or another
 _SMALL_LOSS, _LEAST_SCALE = 3.0, 1e-3  # losses below a third make tolerances relative
 
@@ -186,12 +187,22 @@ def _nearest_to_cone(at: Evaluation, least: float, gradient: Array, whole: float
     table, target = np.vstack([columns, np.full(len(near), whole)]), np.append(-gradient, whole)
     weights = nonnegative_least_squares(table, target)
 
+    def residual(slopes: Array) -> Array:
+        return at.problem.domain.normal_cone_residual(np.broadcast_to(at.w, slopes.shape), slopes)
+
     def rest(x: Array) -> Array:
-        slope = at.problem.domain.normal_cone_residual(at.w, gradient + columns @ x)
-        return np.append(slope, whole * (x.sum() - 1.0))
+        return np.append(residual(gradient + columns @ x), whole * (x.sum() - 1.0))
+
+    def derivatives(x: Array) -> Array:
+        # A residual is linear but at kinks, so that a difference is its derivative.
+        slope = gradient + columns @ x
+        step = _STEP * max(1.0, float(np.abs(slope).max(initial=0.0)))
+        moved = (residual(slope + step * columns.T) - residual(slope)) / step
+        return np.vstack([moved.T, np.full(len(near), whole)])
 
     if not np.array_equal(rest(weights)[:-1], gradient + columns @ weights):
-        weights = least_squares(rest, weights, bounds=(0.0, np.inf), xtol=1e-12).x
+        bounds = (0.0, np.inf)
+        weights = least_squares(rest, weights, derivatives, bounds, xtol=1e-12).x
     return Multipliers.at(near, weights, at.problem.n_constraints)
 
 
