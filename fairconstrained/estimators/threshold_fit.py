@@ -113,27 +113,28 @@ class ThresholdFit:
         absent = np.setdiff1d(labels, labels[data.X]) if weighted else labels[:0]
         self.added = np.array([np.argmax(labels == label) for label in absent], dtype=int)
         self.out_of_fold = False
+        # a row that may be of several groups is listed for each, and is one row of the classifier
+        self.positions = np.unique(self.given.X)
         self.fitted, used, scores = self._scored(tasks)
-        self.choosing = self.given.take(used)
+        self.choosing = self.given.take(np.flatnonzero(np.isin(self.given.X, used)))
         self.scores = np.full(len(labels), np.nan)  # by position in X
-        self.scores[self.choosing.X] = scores
-        others = np.setdiff1d(data.X, self.choosing.X)
+        self.scores[used], self.used = scores, np.sort(used)
+        others = np.setdiff1d(data.X, self.used)
         if len(others):  # what `predict` compares with the thresholds
             self.scores[others] = self._scores(self.fitted, others)
         self.method = response_of(self.fitted, estimator.response_method)
 
     def _scored(self, tasks: FitTasks) -> tuple[Classifier, Array, Array]:
         """Return the fitted classifier, the rows that choose thresholds, and their scores."""
-        estimator, positions = self.estimator, self.given.X
-        every = np.arange(len(positions))
+        estimator, every = self.estimator, self.positions
         if isinstance(estimator.cv, str) or isinstance(estimator.estimator, FrozenEstimator):
             fitted = self._prefit()
-            return fitted, every, self._scores(fitted, positions)
+            return fitted, every, self._scores(fitted, every)
         if is_number(estimator.cv, Real) and not isinstance(estimator.cv, Integral):
-            options = {"stratify": self.given.y, "random_state": estimator.random_state}
+            options = {"stratify": self.labels[every], "random_state": estimator.random_state}
             train, rows = train_test_split(every, test_size=estimator.cv, **options)
             fitted = self._fitted(train, tasks)
-            return fitted, rows, self._scores(fitted, positions[rows])
+            return fitted, rows, self._scores(fitted, rows)
         splits = self._splits()
         rows = np.concatenate([test for _, test in splits])
         if len(np.unique(rows)) < len(rows):
@@ -148,8 +149,8 @@ class ThresholdFit:
         for k in range(len(splits)):
             with tasks.task(f"fold {k + 1} of {len(splits)}"):
                 scores.append(next(runs))
-        order, self.out_of_fold = np.argsort(rows), True
-        return self._fitted(every, tasks), rows[order], np.concatenate(scores)[order]
+        self.out_of_fold = True
+        return self._fitted(every, tasks), rows, np.concatenate(scores)
 
     def _prefit(self) -> Classifier:
         """Return the classifier that is fitted already.
@@ -188,26 +189,26 @@ class ThresholdFit:
 
     def _splits(self) -> list[tuple[Array, Array]]:
         """Return the rows of training and test folds; rows that are not used are left out."""
-        positions, cv = self.given.X, self.estimator.cv
+        positions, cv = self.positions, self.estimator.cv
         if cv is None or isinstance(cv, Integral) or hasattr(cv, "split"):
             params = _check_method_params(self.X, dict(self.splitting), indices=positions)
             X = _safe_indexing(self.X, positions)
-            return splits_of(cv, X, self.labels[positions], params)
-        place = np.full(len(self.labels), -1)
-        place[positions] = np.arange(len(positions))
-        splits = [(place[train], place[test]) for train, test in splits_of(cv, self.X, self.labels)]
-        return [(train[train >= 0], test[test >= 0]) for train, test in splits]
+            splits = splits_of(cv, X, self.labels[positions], params)
+            return [(positions[train], positions[test]) for train, test in splits]
+        splits = splits_of(cv, self.X, self.labels)
+        used = [[part[np.isin(part, positions)] for part in fold] for fold in splits]
+        return [(train, test) for train, test in used]
 
     def _fold(self, train: Array, test: Array) -> Array:
         """Return the scores of a test fold."""
-        fitted, positions = self._fitted(train), self.given.X[test]
-        columns = np.append(self.given.X[train], self.added)  # of a precomputed kernel
-        X, _ = _safe_split(fitted, self.X, self.labels, positions, columns)
-        return self._scores(fitted, positions, X)
+        fitted = self._fitted(train)
+        columns = np.append(train, self.added)  # of a precomputed kernel
+        X, _ = _safe_split(fitted, self.X, self.labels, test, columns)
+        return self._scores(fitted, test, X)
 
     def _fitted(self, rows: Array, tasks: FitTasks | None = None) -> Classifier:
         """Return a copy of the classifier fitted to some of the rows, with `tasks` as a task."""
-        positions = np.append(self.given.X[rows], self.added)
+        positions = np.append(rows, self.added)
         params = _check_method_params(self.X, dict(self.params), indices=positions)
         model = clone(self.estimator.estimator)
         X, y = _safe_split(model, self.X, self.labels, positions)
@@ -286,14 +287,14 @@ class ThresholdFit:
         if estimator.per_group and groups is not None:
             attributes["_by_group"] = groups.sensitive.names.tolist(), search.w[:-1]
         if part:
-            attributes["validation_indices_"] = self.choosing.X
+            attributes["validation_indices_"] = self.used
         if self.held is not None:
             attributes["holdout_indices_"] = self.held.X
         set_fitted(estimator, attributes)
         (certificate or search).warn()
-        used = self.choosing.X
         if self.out_of_fold and not search.constant:  # the classifier has other scores than folds
-            decided = self._scores(self.fitted, used) > search.w[self._codes[0][used]]
+            levels = search.w[self._codes[0][self.used]]
+            decided = self._scores(self.fitted, self.used) > levels
             if len(np.unique(decided)) == 1:
                 warn(
                     f"{type(estimator).__name__}: the same class is predicted for every row. The "

@@ -6,6 +6,7 @@ import pytest
 from _support.classifiers import quietly
 from fairlearn.metrics import demographic_parity_difference
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import fairconstrained as fc
@@ -41,20 +42,13 @@ def fitted(groups, **options):
 
 OWN, IGNORED = ({"groups_missing": how} for how in ("own_group", "ignore_in_constraint"))
 NONE = pd.Series([None] * len(Y))
+INTERACTING = IGNORED | {"group_interactions": True, "sensitive_columns": [3]}
 MESSAGES = {
     "raise": (SEX, {}, r"120 of 600 rows.*'own_group'.*'ignore_in_constr"),
     "all missing": (NONE, OWN, "only missing values"),
     "all ignored": (NONE, IGNORED, "only missing values"),
-    "unknown": (
-        SEX,
-        {"groups_missing": "drop"},
-        r"groups_missing.* among .*'own_group'.*Got 'drop'",
-    ),
-    "interactions": (
-        None,
-        IGNORED | {"group_interactions": True, "sensitive_columns": [3]},
-        "some rows have none; use 'own_group'",
-    ),
+    "unknown": (SEX, {"groups_missing": "drop"}, "groups_missing.*'own_group'.*Got 'drop'"),
+    "interactions": (None, INTERACTING, "some rows have none; use 'own_group'"),
 }
 
 
@@ -178,11 +172,8 @@ def test_intervals_with_known_groups_count_the_error_of_the_probabilities(data):
     seen = np.random.default_rng(0).random(3000) < 0.1
     members, some = np.column_stack([groups == "a", groups == "b"]), np.where(seen, groups, None)
     partly = fc.GroupProbabilities(np.column_stack([wrong, 1.0 - wrong]), names, known=some)
-    tables = [
-        rate_gaps(y, decided, sensitive_features=each).loc["selection_rate"]
-        for each in (partly[names], partly, groups)
-    ]
-    plain, counted, exact = (table[["gap", "low", "high"]].astype(float) for table in tables)
+    tables = [rate_gaps(y, decided, sensitive_features=g) for g in (partly[names], partly, groups)]
+    plain, counted, exact = (each.loc["selection_rate", "gap":"high"] for each in tables)
     assert not plain["low"] <= true <= plain["high"]
     assert counted["low"] <= true <= counted["high"]
     width = exact["high"] - exact["low"]
@@ -290,3 +281,14 @@ def test_rows_for_validation_have_no_copy_among_the_others(data, clf):
     assert len(others) == pytest.approx(0.1 * len(y), abs=1)
     clf.fit(X, y, sensitive_features=fc.GroupProbabilities(P, ["a", "b"]))
     assert_array_equal(clf.validation_indices_, others)
+
+
+@pytest.mark.parametrize("cv", [0.3, [(range(2000), range(2000, 3000))], 3])
+def test_rows_of_uncertain_groups_are_one_row_of_the_classifier_with_thresholds(data, cv):
+    X, y, groups, P = data
+    P = fc.GroupProbabilities(P, ["a", "b"])
+    clf = fc.FairThresholds(LogisticRegression(), kappa=1.0, cv=cv, random_state=0)
+    fits = [clone(clf).fit(X, y, sensitive_features=groups), clf.fit(X, y, sensitive_features=P)]
+    assert_array_equal(*(each.estimator_.coef_ for each in fits))
+    assert_array_equal(*(getattr(each, "validation_indices_", 0) for each in fits))
+    assert fits[0].threshold_ == fits[1].threshold_
