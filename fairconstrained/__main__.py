@@ -60,7 +60,7 @@ def _pair(text: str) -> tuple[str, str]:
     """Return a name and its value."""
     name, equals, value = text.partition("=")
     if not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as alpha=0.01")
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name, value
 
 

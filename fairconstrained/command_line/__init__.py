@@ -261,15 +261,16 @@ def in_options(text: str) -> str:
     names = list(FairLogisticClassifier().get_params())
     alone = [name for name in names if "_" in name or name == "tol"]  # others are plain words too
 
-    def option(match: re.Match[str]) -> str:
+    def given(match: re.Match[str]) -> str:
         name, value = match[1] or match[3], (match[2] or "").strip("'\"")
         if name in OPTION_OF:
-            return f"{OPTION_OF[name]} {value}".rstrip()
+            option = OPTION_OF[name]
+            return f"no {option}" if value == "None" else f"{option} {value}".rstrip()
         return f"--set {name}={value or 'VALUE'}"
 
     text = text.replace(", decision_gap_,", "")  # the table has it
     value = r"'\w*'|\"\w*\"|[\w.]*\w"
-    return re.sub(rf"\b(?:({'|'.join(names)})=({value})|({'|'.join(alone)})\b)", option, text)
+    return re.sub(rf"(?<!')\b(?:({'|'.join(names)})=({value})|({'|'.join(alone)})\b)", given, text)
 
 
 def _classifier(options: Namespace) -> FairLogisticClassifier:

@@ -9,6 +9,7 @@ import sys
 import zlib
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from io import StringIO
@@ -134,11 +135,14 @@ def _decoded(file: Path, encoding: str | None) -> tuple[str, str]:
         content = stream.read()
     marked = [name for mark, name in _MARKS.items() if content.startswith(mark)][:1]
     for name in [encoding] if encoding else marked or ["utf-8", "cp1252"]:
-        try:
-            return content.decode(name).removeprefix("\ufeff"), name
-        except (UnicodeDecodeError, LookupError):
-            continue
-    raise DataError(f"{file} is not text in {name}. Name its encoding with --encoding.")
+        with suppress(UnicodeDecodeError, LookupError):
+            text = content.decode(name).removeprefix("\ufeff")
+            if "\0" not in text:  # spreadsheets and archives have it
+                return text, name
+    raise DataError(
+        f"{file} is not text in {name}. Name its encoding with --encoding; save a spreadsheet as "
+        "CSV."
+    )
 
 
 def _delimiter(text: str) -> str:
