@@ -155,7 +155,7 @@ class _RankConstraint(Constraint, kw_only=True):
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
         """Why it cannot be measured on other rows: ranks="auto" chooses the range in `fit`."""
-        chosen = "the range of ranks was chosen on the training rows (ranks='auto')"
+        chosen = "ranks='auto' chooses the range on the training rows; give ranks"
         return chosen if self.rank_range is None else ""
 
     @property

@@ -251,7 +251,8 @@ class ROCParity(RateParity, kw_only=True):
     @property
     def bound_to_training_rows(self) -> str:  # type: ignore[override]
         """Why it cannot be measured on other rows: the grid may come from the training rows."""
-        return "its thresholds were chosen on the training rows" if self.thresholds is None else ""
+        chosen = "its thresholds are chosen on the training rows; give thresholds"
+        return chosen if self.thresholds is None else ""
 
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         if self.thresholds is None:

@@ -236,7 +236,7 @@ def assess(
         groups = max(len(np.unique(p.codes[p.known])) for p in members.separate)
         note = " ".join(empty).removesuffix(".")
         if groups < 2:
-            note = "these rows are of a single group" if groups else "no row has a group"
+            note = "no two groups that are compared have rows" if groups else "no row has a group"
     else:
         deciding = deciding_cells(constraint, tolerance, rows.predictions())
         interval = interval_of(constraint, rows, confidence)

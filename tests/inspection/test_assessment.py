@@ -80,9 +80,9 @@ def test_tolerance(constraint, tolerance):
 
 
 NOT_MEASURED = [
-    (constraints.PartialDemographicParity(), "ranks='auto'"),
+    (constraints.PartialDemographicParity(), "chooses the range on the training rows; give ranks"),
     (constraints.PartialDemographicParity(1.0, ranks=(0.0, 0.5)), ""),
-    (constraints.ROCParity(), "thresholds were chosen on the training rows"),
+    (constraints.ROCParity(), "thresholds are chosen on the training rows; give thresholds"),
     (constraints.ROCParity(thresholds=[0.0]), ""),
     (constraints.MinorityRate(reference=np.zeros((2, 1))), "reference rows"),
     (constraints.MinorityRate(), ""),
