@@ -142,8 +142,8 @@ class ComparedRows:
         table = pd.DataFrame(columns, index=group_labels(groups))
         # With weights, counts are those of the effective numbers of rows. They, and the half of a
         # row, are reached up to rounding.
-        sizes = np.maximum((sizes + 1e-6).astype(int), 1)
-        cells = list(zip((rates * sizes + 0.500001).astype(int), sizes.tolist(), strict=True))
+        whole = np.maximum((sizes + 1e-6).astype(int), 1)
+        cells = list(zip((rates * whole + 0.500001).astype(int), whole, rates, sizes, strict=True))
         others = ~reference if reference.any() else reference
         tests = [
             _tests(cell, cells[reference.argmax()], self.confidence) if other else {}
@@ -187,14 +187,17 @@ def _at(values: Array, reference: Array) -> float:
     return next(iter(values[reference].tolist()), np.nan)
 
 
-def _tests(first: tuple[int, int], second: tuple[int, int], confidence: float) -> dict[str, float]:
-    """Return the interval of the ratio of two rates, and the tests that they are equal."""
-    (x, n), (y, m) = first, second
-    pooled = (x + y) / (n + m)
-    variance = pooled * (1.0 - pooled) * (1.0 / n + 1.0 / m)
-    z = (x / n - y / m) / variance**0.5 if variance > 0.0 else 0.0
+def _tests(first: Sequence[Any], second: Sequence[Any], confidence: float) -> dict[str, float]:
+    """Return the interval of the ratio of two rates, and the tests that they are equal.
+
+    A cell is a count and a number of rows, and the rate and the effective number that they round.
+    """
+    (x, n, rate, size), (y, m, other, of) = first, second
+    pooled = (rate * size + other * of) / (size + of)
+    variance = pooled * (1.0 - pooled) * (1.0 / size + 1.0 / of)
+    z = (rate - other) / variance**0.5 if variance > 0.0 else 0.0
     p = float(fisher_exact(np.array([[x, n - x], [y, m - y]])).pvalue)
-    return dict(zip(_TESTS, (*ratio_interval(first, second, confidence), z, p), strict=True))
+    return dict(zip(_TESTS, (*ratio_interval((x, n), (y, m), confidence), z, p), strict=True))
 
 
 @GroupedRows.metric(optional="y_true", missing=_MISSING)
@@ -223,8 +226,8 @@ def impact_ratios(
         compared among its rows.
     sample_weight : array-like of shape (n_samples,) or None, default=None
         The weights of the rows. With weights that differ the tests and intervals are approximate:
-        they use counts of effective numbers of rows, see :func:`group_rates`; and no numbers of
-        selections are given.
+        they use effective numbers of rows, see :func:`group_rates`, rounded to counts where a test
+        needs these; and no numbers of selections are given.
     reference : group, mapping of str to group or None, default=None
         The reference group; with several attributes a mapping from their names, such as
         ``{"sex": "male", "race": "white"}``. Crossings of attributes that are all named have the

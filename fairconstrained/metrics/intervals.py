@@ -249,7 +249,7 @@ def group_calibration(
     .. math:: c_k = E[y \mid k] - E[p \mid k]
 
     It is zero where probabilities are right on average. The interval is that of Agresti and Min for
-    means of differences, here y - p; of few rows or rare labels it is wider than Student's.
+    means of differences, here y - p; with few rows or rare labels it is wider than Student's.
 
     Parameters
     ----------

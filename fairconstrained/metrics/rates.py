@@ -159,7 +159,7 @@ def rate_gaps(rows: Predictions, confidence: float = 0.95, pos_label: Any = None
     confidence : float, default=0.95
         The confidence level of each interval: Newcombe's intervals, with a Bonferroni correction
         for the number of pairs of groups. They are least certain where a rate of a small group is
-        near 0 or 1: 92% held the gap of ten rows with a rate of .9 and 1,000 with one of .02.
+        near 0 or 1: 93% hold the gap of ten rows with a rate of .9 and 1,000 with one of .02.
 
     Returns
     -------

@@ -50,7 +50,8 @@ class FairnessReport(Report):
         The largest gap of each rate; see :func:`~fairconstrained.metrics.rate_gaps`. For models
         with probabilities also that of the calibration.
     groups : DataFrame
-        Counts and rates by group; see :func:`~fairconstrained.metrics.group_rates`.
+        Counts and rates by group; see :func:`~fairconstrained.metrics.group_rates`. With labels
+        also the precision.
     calibration : DataFrame
         The mean label minus the mean probability by group; see
         :func:`~fairconstrained.metrics.group_calibration`. Empty without labels or probabilities.

@@ -29,9 +29,8 @@ def test_options(capsys, arguments, message):
 def test_options_of_a_file(file, table, tmp_path, capsys, arguments, message):
     table.assign(kind="groß").to_csv(file, index=False)
     assert main(asked(file, *(word.format(folder=tmp_path) for word in arguments))) == 1
-    captured = capsys.readouterr()
-    assert message in captured.err
-    assert not captured.out
+    out, err = capsys.readouterr()
+    assert message in err and not out
 
 
 YES = ["--target", "granted", "--positive", "yes", "--sensitive", "group"]

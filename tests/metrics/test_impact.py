@@ -174,6 +174,8 @@ def test_weights_are_free_of_units_and_equal_ones_are_none():
     plain = impact_ratios(y_pred=frame["selected"], **given)
     tiny = impact_ratios(y_pred=frame["selected"], sample_weight=np.full(len(frame), 1e-9), **given)
     pd.testing.assert_frame_equal(plain, tiny)
+    rows = {"sensitive_features": list("aaabbbb"), "sample_weight": [1, 2, 1, 1, 1, 2, 2]}
+    assert impact_ratios(None, np.arange(7) % 2, **rows)["z"].dropna().tolist() == [0.0]
     given["y_pred"] = frame["score"]
     tables = [score_impact_ratios(sample_weight=unit * weight, **given) for unit in (1.0, 0.7)]
     pd.testing.assert_frame_equal(*tables)
