@@ -145,6 +145,21 @@ class Groups:
         _, places, rows = np.unique(self.original, return_index=True, return_inverse=True)
         return places, np.bincount(rows, weight)
 
+    def variances(self, weight: Array) -> Array | None:
+        r"""Return what the place of a row adds to the variance of a gap, None for 1.
+
+        Let :math:`c_{ik}` be the weight of row i in the rate of group k, listed for all groups that
+        it may be of. The variance of the difference of the rates of k and l is that of
+        :math:`\sum_i (c_{ik} - c_{il}) d_i`: half of the mixed products is taken off each of the
+        two rates. All other groups together stand for the other one.
+        """
+        if self.original is None:
+            return None
+        of_row, of_group = np.bincount(self.original, weight), np.bincount(self.codes, weight)
+        others = weight.sum() - of_group[self.codes]
+        mixed = (of_row[self.original] / weight - 1.0) * of_group[self.codes]
+        return 1.0 - np.divide(mixed, others, out=np.zeros(len(mixed)), where=others > 0.0)
+
     @property
     def known(self) -> Array:
         """Which rows' group is known, (n_rows,) of bool."""

@@ -251,6 +251,16 @@ class TrainingData:
         rows, groups, weight = self.groups.spread(self.sample_weight)
         return replace(replace(self, groups=None).take(rows), groups=groups, sample_weight=weight)
 
+    @property
+    def variances(self) -> Array | None:
+        """What each row adds to variances, over its squared weight; None for 1.
+
+        It may stand for several rows, or be listed once for each group that it may be of.
+        """
+        if self.squares is not None:
+            return self.squares / self.sample_weight**2
+        return None if self.groups is None else self.groups.variances(self.sample_weight)
+
     def counted(self) -> "TrainingData":
         """Return the rows whose weight is positive."""
         weight = self.sample_weight

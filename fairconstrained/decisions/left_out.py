@@ -18,7 +18,7 @@ _LEAST_CURVATURE = 1e-5  # of the largest one
 _LEAST_REST = 0.2  # of the curvature along a row, without the row
 
 
-def score_changes(at: Evaluation, multipliers: Dual) -> Array | None:
+def score_changes(at: Evaluation, multipliers: Dual, rows: Array | None = None) -> Array | None:
     r"""Return how much the score of each row changes where the row is left out of the fit.
 
     Let :math:`\ell_i(s_i)` be what row i adds to the Lagrangian at a solution with multipliers, and
@@ -31,7 +31,8 @@ def score_changes(at: Evaluation, multipliers: Dual) -> Array | None:
     because the gradient of all other rows is :math:`-\ell_i' x_i`. New rows have no such influence
     on the model. It is None for other models than linear ones with one score (trees and networks
     also fit features to the rows), for domains, for functions without second derivatives, and for
-    more than 500 variables.
+    more than 500 variables. `rows` says which row each one is, where rows are listed for several
+    groups: all of its places are left out together.
 
     References
     ----------
@@ -48,6 +49,8 @@ def score_changes(at: Evaluation, multipliers: Dual) -> Array | None:
     if len(problem.models) > 1 or model.n_parameters < n or not model.in_memory:
         return None
     first, second = at.score_derivatives(multipliers)
+    if rows is not None:
+        first, second = (np.bincount(rows, each)[rows] for each in (first, second))
     sizes, vectors = np.linalg.eigh(at.hessian(multipliers))
     # The Hessian is not positive definite at all solutions: a step goes down along all directions.
     sizes = np.maximum(np.abs(sizes), _LEAST_CURVATURE * np.abs(sizes).max())
@@ -61,14 +64,14 @@ def score_changes(at: Evaluation, multipliers: Dual) -> Array | None:
 
 
 def statistics_left_out(
-    at: Evaluation, fitted: Evaluation, multipliers: Dual
+    at: Evaluation, fitted: Evaluation, multipliers: Dual, rows: Array | None = None
 ) -> list[Array] | None:
     """Return the rates of decisions of all constraints, each on rows that are left out of the fit.
 
     They are the rates on the training rows, and the changes of smooth rates with the changes of the
     scores at the fit with multipliers: few decisions change, and their number would be noise.
     """
-    changes = score_changes(fitted, multipliers)
+    changes = score_changes(fitted, multipliers, rows)
     if changes is None:
         return None
     decided, every = at.decided, []

@@ -140,8 +140,8 @@ def has_few_rows(problem: Problem) -> bool:
 def effective_rows(term: OnCells, squares: Array | None = None) -> Array:
     """Return the effective number of rows of every cell, infinity where it has none.
 
-    Where rows stand for several, `squares` are the sum of their squared weights, over their squared
-    sum.
+    `squares` are what each row adds to variances, over its squared weight
+    (`TrainingData.variances`).
     """
     cells = term.cells
     each = np.ones(term.n_rows) if squares is None else squares
@@ -229,13 +229,14 @@ def expected_gaps(
 
 
 def corrected_by(
-    gaps: Sequence[ExpectedGap], at: Evaluation, on_others: Evaluation
+    gaps: Sequence[ExpectedGap], at: Evaluation, on_others: Evaluation, squares: Array | None = None
 ) -> tuple[ExpectedGap, ...]:
     """Return the gaps, corrected by what is found of a model of half of the rows on the others.
 
-    `at` is its evaluation on these rows, `on_others` that on the other half.
+    `at` is its evaluation on these rows, whose `squares` are given, `on_others` that on the other
+    half.
     """
-    seen, unseen = expected_gaps(at), expected_gaps(on_others)
+    seen, unseen = expected_gaps(at, squares), expected_gaps(on_others)
     if not len(gaps) == len(seen) == len(unseen):
         return tuple(gaps)  # a stratum has no rows in a half
     corrected = []

@@ -241,14 +241,14 @@ class Fit:
         if stricter is not None and stricter.met and stricter.accuracy > search.accuracy:
             search = search.with_model(stricter)
         data, at = self.data.asked, self.problem.uncounted().at(search.w)
-        squares = None if data.squares is None else data.squares / data.sample_weight**2
         far, likely = search.accuracy_cost > _MUCH_ACCURACY, None
         noisy = far or at.problem.n_rows <= _ROWS_WITH_NOISE or self.model.fits_features
         noisy &= not search.constant
         if noisy and not far:
             fitted = self.problem.uncounted().at(start.w)
-            likely = statistics_left_out(at, fitted, start.multipliers)
-        gaps = new_rows.expected_gaps(at, squares, constant=search.constant, likely=likely)
+            copies = None if data.groups is None else data.groups.original
+            likely = statistics_left_out(at, fitted, start.multipliers, copies)
+        gaps = new_rows.expected_gaps(at, data.variances, constant=search.constant, likely=likely)
         if gaps and self.half and not limits and noisy and likely is None:
             gaps = self._tested_on_half(gaps, *self.half())
         search = replace(search, w=at.w, expected_gaps=gaps)
@@ -283,7 +283,8 @@ class Fit:
                 fit = fit.with_kappa(self.estimator.kappa)
             search, _ = self.estimator._decided(fit, fit._by_default.solve()[0])
             elsewhere = fit.problem_on(others).at(search.w)
-        return new_rows.corrected_by(gaps, fit.problem.at(search.w), elsewhere)
+        at = fit.problem.at(search.w)
+        return new_rows.corrected_by(gaps, at, elsewhere, fit.data.variances)
 
     def _half(self, path: bool) -> "tuple[Fit, TrainingData]":
         """Return the fit to half of the rows of every group and label, and the other rows."""

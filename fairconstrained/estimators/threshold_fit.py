@@ -269,7 +269,8 @@ class ThresholdFit:
         part = len(self.choosing.y) < len(self.given.y)
         reported = self._problem_on(self.given, problem.constraints) if part else problem
         at = reported.at(search.w)
-        search = replace(search, expected_gaps=expected_gaps(at, constant=search.constant))
+        gaps = expected_gaps(at, self.given.variances, constant=search.constant)
+        search = replace(search, expected_gaps=gaps)
         bound = Bound.of_decisions(at, certificate)
         attributes = {
             **names_in_data(self.choosing),

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fairconstrained as fc
 from fairconstrained.constraints import CLASSIFIER_CONSTRAINTS
+from fairconstrained.decisions.left_out import score_changes
 from fairconstrained.metrics import group_rates, rate_gaps, roc_parity_difference
 
 X, Y, CODES = fc.make_biased_classification(600, 4, gap=0.3, random_state=0)
@@ -198,11 +199,10 @@ def test_all_rows_are_as_many_as_they_are(data):
     decided, even = (X[:, 0] > 0).astype(int), fc.GroupProbabilities(np.full((3000, 2), 0.5), "ab")
     tables = [group_rates(y, decided, sensitive_features=each) for each in (even, groups)]
     pd.testing.assert_series_equal(*(table.loc["all rows"] for table in tables))
-    given = {"0": decided, "1": y}
+    given, shown = {"0": decided, "1": y}, ("rows", "sentences")
     make = fc.FairnessReport.from_predictions
     reports = [make(y, given, sensitive_features=each).to_dict() for each in (even, groups)]
-    for name in ("rows", "sentences"):
-        assert reports[0][name] == reports[1][name]
+    assert [reports[0][k] for k in shown] == [reports[1][k] for k in shown]
 
 
 @pytest.mark.parametrize("hold", [pd.Series, pd.array, list], ids=["Series", "array", "list"])
@@ -252,11 +252,9 @@ def test_what_are_no_probabilities_is_refused(P, columns, options, message):
 def test_what_needs_the_group_of_every_row_is_refused(data):
     X, y, groups, P = data
     some = fc.GroupProbabilities(P, ["a", "b"])
-    for clf in (
-        fc.FairThresholds(LogisticRegression(), per_group=True),
-        fc.FairLogisticClassifier(confidence=0.9, enforce="decision"),
-        fc.FairRanker(),
-    ):
+    by_group = fc.FairThresholds(LogisticRegression(), per_group=True)
+    tested = fc.FairLogisticClassifier(confidence=0.9, enforce="decision")
+    for clf in (by_group, tested, fc.FairRanker()):
         rows = {"query": np.arange(3000) // 30} if isinstance(clf, fc.FairRanker) else {}
         with pytest.raises(ValueError, match="the group of every row"):
             clf.fit(X, y, sensitive_features=some, **rows)
@@ -292,3 +290,15 @@ def test_rows_of_uncertain_groups_are_one_row_of_the_classifier_with_thresholds(
     assert_array_equal(*(each.estimator_.coef_ for each in fits))
     assert_array_equal(*(getattr(each, "validation_indices_", 0) for each in fits))
     assert fits[0].threshold_ == fits[1].threshold_
+
+
+def test_expected_gaps_count_a_row_of_uncertain_group_as_one(data):
+    X, y, _, P = data
+    weight, clf = np.linspace(1.0, 2.0, 3000), fc.FairLogisticClassifier(enforce="decision")
+    fit = clf.bind(X, y, weight, sensitive_features=fc.GroupProbabilities(P, ["a", "b"]))
+    shares, rows = weight[:, None] * P / (weight @ P), fit.data.groups.original
+    of_places = shares[rows, fit.data.groups.codes] ** 2 @ fit.data.variances
+    assert of_places == pytest.approx(((shares[:, 0] - shares[:, 1]) ** 2).sum())
+    free = clf.set_params(constraint=None).bind(X, y, weight).problem
+    changes = score_changes(fit.problem.at(free.start()), np.zeros(2), rows)
+    assert_allclose(changes, score_changes(free.at(free.start()), np.zeros(0))[rows])
