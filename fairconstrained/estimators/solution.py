@@ -1,6 +1,6 @@
 """The solution of a fit: its attributes, whether its bound was met, and warnings."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from fairconstrained.utils.arguments import brief
 from fairconstrained.utils.arrays import Array, Gaps, without_rounding
 from fairconstrained.utils.execution import in_fold
 
-Excess = tuple[float, float] | None  # a gap, and its bound, which it exceeds
+Excess = tuple[float, float]  # a gap, and its bound, which it exceeds
 
 _FAR = 0.1  # a gap of predictions that is larger than kappa by this is hardly what was wanted
 
@@ -171,31 +171,26 @@ def warn_of(result: Result) -> None:
         warn(result.message, ConvergenceWarning)
 
 
-def far_predictions(fit: Any, at: Evaluation) -> Excess:
-    """Return the gap of predictions that exceeds its bound on rates most, if it does so by far."""
-    pairs: list[tuple[float, float]] = []
+def far_predictions(fit: Any, at: Evaluation) -> list[Excess]:
+    """Return the gaps of predictions that exceed their bounds on rates by far."""
+    far: list[Excess] = []
     for part, gaps in zip(fit.problem.constraints, at.decided.gaps, strict=True):
         if fit.constraints[part.source].bounds_rates:
-            pairs += zip(*map(np.ndarray.tolist, gaps), strict=True)
-    return farthest(pair for pair in pairs if pair[0] > pair[1] + _FAR)
+            far += [pair for pair in zip(*gaps, strict=True) if pair[0] > pair[1] + _FAR]
+    return far
 
 
-def farthest(pairs: Iterable[Excess]) -> Excess:
-    """Return the gap and the bound that differ most, None if there are none."""
-    present = [pair for pair in pairs if pair is not None]
-    return max(present, key=lambda pair: pair[0] - pair[1], default=None)
-
-
-def warn_of_predictions(far: Excess) -> None:
-    """Warn if predictions exceed a bound on scores by far.
+def warn_of_predictions(far: Sequence[Excess]) -> None:
+    """Warn if predictions exceed a bound on scores by far, with the one that does so most.
 
     The fits to the folds of a search say nothing: the fit to all rows says it once.
     """
-    if far is None or in_fold():
+    if not far or in_fold():
         return
+    gap, bound = max(far, key=lambda pair: pair[0] - pair[1])
     warn(
-        f"The bound {far[1]:.3g} applies to scores: the gap of the predictions, decision_gap_, is "
-        f"{far[0]:.3f}. To bound the gap of the predictions, use enforce='decision'.",
+        f"The bound {bound:.3g} applies to scores: the gap of the predictions, decision_gap_, is "
+        f"{gap:.3f}. To bound the gap of the predictions, use enforce='decision'.",
         InputWarning,
     )
 

@@ -34,9 +34,9 @@ _MIN_RATIO = 0.01  # of the smallest to the largest kappa
 _ORDER = 2  # of the polynomial in kappa that extrapolates to the next point
 _LEAST = 1e-3  # the largest kappa of a path whose constraint does not bind at all
 
-# a model, how it ended, its fit if decisions are to follow, its quality and measures, and a gap of
-# predictions that is far above its bound on scores
-_Point = tuple[FairEstimator, Result, Fit | None, float, dict[str, float], ending.Excess]
+# a model, how it ended, its fit if decisions are to follow, its quality and measures, and the gaps
+# of predictions that are far above their bounds on scores
+_Point = tuple[FairEstimator, Result, Fit | None, float, dict[str, float], list[ending.Excess]]
 _Rows = tuple[Rows, Rows | None]  # the training rows and those for validation
 
 
@@ -182,8 +182,8 @@ def fairness_path(
 
 def follow(
     fit: Fit, kappas: Array, held_out: Sequence[Any], *, bound: bool = False
-) -> tuple[FairnessPath, ending.Excess]:
-    """Return the path of a fit with kappa = 0, and predictions that are far apart."""
+) -> tuple[FairnessPath, list[ending.Excess]]:
+    """Return the path of a fit with kappa = 0, and gaps of predictions far above their bounds."""
     rows = _, validation = _rows(fit, held_out)
     if fit.unconstrained.selects is None:
         points = list(_points(fit, kappas, rows, bound))
@@ -202,7 +202,7 @@ def follow(
         weight = weight if groups is None else groups.once(weight)[1]
         # `@` would start BLAS threads
         path.validation_size = float(weight.sum() ** 2 / np.square(weight).sum())
-    return path, ending.farthest(far)
+    return path, [pair for of_point in far for pair in of_point]
 
 
 def strictest(
@@ -307,13 +307,13 @@ def _rows(fit: Fit, held_out: Sequence[Any]) -> _Rows:
 def _point(fit: Fit, solution: Solution, at: Evaluation, rows: _Rows, bound: bool) -> _Point:
     """Return the fitted estimator, the result, its fit, and what they are worth."""
     fitted: FairEstimator = copy(fit.estimator)
-    (training, validation), result, far = rows, solution.result, None
+    (training, validation), result = rows, solution.result
     if bound:
         solution = replace(solution, optimality=fit.optimality(result, at))
     fit.store(fitted, solution, like=at)
     measures = {} if validation is None else validation.measured(result.w)
-    if solution.search is None and not fit.estimator.needs_queries:
-        far = ending.far_predictions(fit, at)
+    on_scores = solution.search is None and not fit.estimator.needs_queries
+    far = ending.far_predictions(fit, at) if on_scores else []
     kept = fit if fitted.enforce == "decision" else None  # it may be as large as the rows
     return fitted, result, kept, training.worth(result.w, like=at), measures, far
 
