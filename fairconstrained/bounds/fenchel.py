@@ -252,8 +252,7 @@ def _bound(
     ends = [place.stop for place in problem.places]
     parts = zip(problem.parts, [np.ones(1), *np.split(multipliers, ends)], strict=False)
     for part, of_part in parts:
-        statistics, pullback = part.term.forward(scores)
-        slopes += pullback(part.term.head_vjp(statistics, of_part))[0]
+        slopes += part.term.vjp(scores, of_part)[0]
     level = level - violation * float(multipliers.sum())
     loss = at.objective - objective.penalty.value(at.w)
     total = loss + float(multipliers @ (at.constraints - violation)) - level

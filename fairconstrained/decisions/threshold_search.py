@@ -12,7 +12,7 @@ from fairconstrained.decisions.search import DecisionSearch, figures
 from fairconstrained.decisions.threshold_choices import Band, Choices, ThresholdChoices, choose
 from fairconstrained.problem.problem import Problem
 from fairconstrained.terms.cell_means import CellMeans
-from fairconstrained.utils.arrays import ROUNDING, Array, at_most
+from fairconstrained.utils.arrays import ROUNDING, Array, at_most, equal_weights
 
 _BATCH = 2048  # boxes that are divided at the same time
 _MOST_BOUNDS = 3_000_000  # of boxes, summed over groups, that are computed
@@ -79,8 +79,7 @@ class ThresholdTask:
         if not unconstrained.met:
             weight = self.sample_weight
             # The least difference of two accuracies that counts: of equal weights that of a row.
-            equal = np.ptp(weight) <= 1e-9 * weight.max()
-            resolution = 0.999 / len(weight) if equal else ROUNDING
+            resolution = 0.999 / len(weight) if equal_weights(weight) else ROUNDING
             positions, bound = _constrained(choices, free, resolution)
             bound += unconstrained.accuracy - choices.correct(free)  # the constant part of both
             search.offer(search.evaluate(choices.thresholds(positions)))

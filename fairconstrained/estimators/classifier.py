@@ -13,9 +13,8 @@ from fairconstrained.data.attributes import with_strata
 from fairconstrained.data.inputs import check_same_rows
 from fairconstrained.data.labels import ClassWeight, ScoreConvention
 from fairconstrained.estimators.base import ConstrainedEstimator, FairEstimator
-from fairconstrained.estimators.thresholds import Threshold
+from fairconstrained.estimators.thresholds import Threshold, is_probability
 from fairconstrained.functions.surrogates import Surrogate
-from fairconstrained.objectives import resolve_objective
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 from fairconstrained.utils.execution import with_callbacks
 from fairconstrained.utils.parameter_constraints import OpenShare
@@ -217,10 +216,10 @@ class EarlyStoppedClassifier(FairClassifier):
 
 def _gives_log_odds(estimator: Any) -> bool:
     try:
-        objective = resolve_objective("loss", estimator.loss)
+        log_odds = is_probability(estimator)
     except (TypeError, ValueError):
         return False
-    if not objective.gives_log_odds:
+    if not log_odds:
         raise AttributeError(
             f"loss={estimator.loss!r} gives scores that are not log odds, hence no probabilities; "
             "use loss='logistic', or CalibratedClassifierCV on the scores."

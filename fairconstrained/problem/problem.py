@@ -284,8 +284,7 @@ class Problem:
         """
         near = Proximity(center, rho)
         other = near if constraint_rho is None else Proximity(center, constraint_rho)
-        added = {part: near if part is self.objective else other for part in self.parts}
-        return self._map(lambda part: part.add(added[part]))
+        return self._map(lambda part: part.add(near if part is self.objective else other))
 
     def convexify(self, w: Array, *, like: Evaluation | None = None) -> "Problem":
         """Return IDCA's convex problem at `w`, which majorises this one and touches it there.

@@ -157,8 +157,6 @@ class Parametrized:
     @cache
     def _defaults(cls) -> dict[str, Any]:
         """Return the defaults of the arguments of the constructor, by name in sorted order."""
-        if cls.__init__ is object.__init__:
-            return {}
         given = list(signature(cls.__init__).parameters.values())[1:]
         named = {arg.name: arg.default for arg in given if arg.kind is not Parameter.VAR_KEYWORD}
         return dict(sorted(named.items()))
