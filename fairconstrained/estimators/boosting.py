@@ -353,9 +353,8 @@ class FairBoostingClassifier(  # type: ignore[misc]  # alpha is a number
     Warns
     -----
     ConvergenceWarning, InfeasibleConstraintWarning, ConstantDecisionWarning
+    VacuousConstraintWarning, GeneralizationWarning, InputWarning
         See :class:`FairLogisticClassifier`.
-    VacuousConstraintWarning
-        If a cell of a constraint has no rows.
 
     References
     ----------

@@ -347,17 +347,15 @@ class FairHingeClassifier(FairLinearClassifier):
     coef_, intercept_, classes_, pos_label_, threshold_, score_threshold_, n_features_in_
     feature_names_in_, feature_scale_, n_iter_, groups_, sensitive_names_in_, multipliers_
     objective_, violation_, bound_violation_, bound_met_, gap_, decision_gap_, kkt_residual_
-    decision_search_, certificate_, holdout_indices_, constraint_choices_, result_
+    optimality_gap_, optimality_gap_reason_, decision_search_, certificate_, holdout_indices_
+    constraint_choices_, result_
         See :class:`FairLogisticClassifier`.
 
     Warns
     -----
-    ConvergenceWarning
-        If the solver ends before it reaches its tolerance.
-    InfeasibleConstraintWarning
-        If the violation is above the tolerance.
-    VacuousConstraintWarning
-        If a cell of a constraint has no rows.
+    ConvergenceWarning, InfeasibleConstraintWarning, ConstantDecisionWarning
+    VacuousConstraintWarning, GeneralizationWarning, InputWarning
+        See :class:`FairLogisticClassifier`.
 
     References
     ----------

@@ -153,6 +153,7 @@ class FairNetworkClassifier(training.NetworkScores, ProbabilitiesMixin, EarlySto
         If training ends before the tolerance is reached and there are no validation rows, or if it
         ends at a violation.
     InfeasibleConstraintWarning, ConstantDecisionWarning, VacuousConstraintWarning
+    GeneralizationWarning, InputWarning
         See :class:`~fairconstrained.FairLogisticClassifier`.
 
     References

@@ -54,7 +54,7 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
         of 1{s > 0} is reflected, phi(s) = surrogate(-s): the share of wrongly ordered pairs.
     radius : float or None, default=None
         The radius of the ball in which the coefficients of each class lie, in the units of X, > 0.
-        None is no ball.
+        None means no ball.
     alpha : float or Penalty, default=1e-4
         The strength of the L2 penalty, >= 0, or a penalty. Without a radius coefficients are
         penalised per feature scale (see :class:`FairLogisticClassifier`).
@@ -84,6 +84,8 @@ class NeymanPearsonClassifier(SparseCoefMixin, ConstrainedClassifier):
     n_features_in_, feature_names_in_, n_iter_, multipliers_, objective_, violation_
     bound_violation_, bound_met_, kkt_residual_, result_
         See :class:`FairLogisticClassifier`.
+    optimality_gap_, optimality_gap_reason_ : None, str
+        No bound is known for losses of classes.
 
     Warns
     -----

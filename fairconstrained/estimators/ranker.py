@@ -129,8 +129,10 @@ class FairRanker(TreeScores):
         The largest gap of rankings: for the default constraint the largest difference of pairwise
         errors in a query of the training rows.
     n_features_in_, feature_names_in_, groups_, n_iter_, multipliers_, objective_, violation_
-    sensitive_names_in_, bound_violation_, bound_met_, kkt_residual_, result_
+    sensitive_names_in_, bound_violation_, bound_met_, kkt_residual_, constraint_choices_, result_
         See :class:`FairLogisticClassifier`.
+    optimality_gap_, optimality_gap_reason_ : None, str
+        No bound is known for losses of pairs.
 
     Warns
     -----

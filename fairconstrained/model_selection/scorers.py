@@ -324,20 +324,20 @@ def make_fairness_scorer(
         place; the scorer then asks for `query` by metadata routing. If the estimator has two
         classes, the metric is called with labels 0 and 1, where 1 is the favourable label (see
         `pos_label` of the classifiers). An option `pos_label` or `priority` that names a class is
-        converted as well. Of several classes, a metric without `pos_label` gets labels 0 and 1 if
-        this option names a class, which is 1; else it gets the labels as they are.
+        converted as well. With several classes, a metric without `pos_label` gets labels 0 and 1
+        if this option names a class, which is 1; else it gets the labels as they are.
     response_method : {"predict", "decision_function", "predict_proba"} or tuple, default="predict"
-        The method that returns `y_pred`; of several methods the first one that the estimator has.
+        The method that returns `y_pred`; of several, the first one that the estimator has.
     greater_is_better : bool or None, default=None
         Whether large values are good; if not, the score is the negative of the metric. None infers
         it for the metrics of fairlearn and of `fairconstrained.metrics`: differences and errors
         should be small, ratios large. For other functions it must be given.
     sensitive_columns : list of str or int, str, int, callable or None, default=None
         The columns of X that hold the groups, or a function of X that returns them. None asks for
-        `sensitive_features` by metadata routing, which must be enabled. Of metrics of fairlearn
+        `sensitive_features` by metadata routing, which must be enabled. With metrics of fairlearn
         the worst value of all strata is taken (:func:`with_strata`), and rows count in each group
-        by its probability (:func:`GroupProbabilities`). A model that needs the
-        groups to predict, such as `FairThresholds` with ``per_group=True``, gets them as well.
+        by its probability (:func:`GroupProbabilities`). A model that needs the groups to predict,
+        such as `FairThresholds` with ``per_group=True``, gets them as well.
     requested : str, default="sensitive_features"
         The name of the metadata that holds the groups.
     **options

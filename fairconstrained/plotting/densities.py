@@ -136,10 +136,10 @@ class ScoreDensityDisplay(style.AxesDisplay):
             None uses the range of the classifier's constraint, if it has one.
         bins : int, array-like or None, default=None
             The number of bins, or their edges; None chooses the number by Rice's rule for the
-            smallest group, of more than four groups for the median one.
+            smallest group, with more than four groups for the median one.
         pos_label : label or None, default=None
-            The positive class; None takes that of the classifier. Of several classes it is needed:
-            the scores are then those of this class minus the highest of the others.
+            The positive class; None takes that of the classifier. With several classes it is
+            required: the scores are then those of this class minus the highest of the others.
         ax : matplotlib Axes or None, default=None
             The axes to draw on; None creates a new figure.
         """

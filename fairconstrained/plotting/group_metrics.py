@@ -107,8 +107,8 @@ class GroupMetricsDisplay(style.AxesDisplay):
         confidence : float or None, default=0.95
             The confidence level of each single interval (Clopper-Pearson); None draws no intervals.
         pos_label : label or None, default=None
-            The positive class; None means the favourable class of the classifiers. Of several
-            classes it is the one that is compared with all others.
+            The positive class; None means the favourable class of the classifiers. With
+            several classes it is the one that is compared with all others.
         """
         rows = collect(estimator, X, y, sensitive_features, sample_weight)
         return cls._of(rows.against_rest(pos_label), metrics, confidence).plot(ax=ax)

@@ -36,7 +36,7 @@ class GroupRateDisplay(style.AxesDisplay):
 
     Each point of a curve belongs to a threshold :math:`\theta`. Its coordinates are :math:`\Pr(s >
     \theta \mid a)` and :math:`\Pr(s > \theta \mid b)`. On the diagonal the rates are equal. The
-    largest vertical distance from the diagonal is the largest difference of the two rates; of two
+    largest vertical distance from the diagonal is the largest difference of the two rates; with two
     groups it is :func:`~fairconstrained.metrics.roc_parity_difference`. A range of ranks is drawn
     as a square; partial demographic parity restricts the part of the curve inside it. Of more than
     eight groups, those with extreme rates and the largest are shown, and the others as one group.

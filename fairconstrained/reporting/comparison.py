@@ -227,8 +227,9 @@ def compare_rankers(
         The number of ranks that count in the NDCG; None counts all.
     confidence : float, default=0.95
         The level of the intervals of the mean NDCG, Student's :math:`m \pm t\, s / \sqrt{n}` for n
-        queries. Of few queries they are too short, because values near 1 are skewed: in simulations
-        86% of those of 5 queries held the mean, 90% of 10 and 93% of 30, in place of 95%.
+        queries. With few queries they are too short, because values near 1 are skewed: in
+        simulations 86% of those of 5 queries held the mean, 90% of 10 and 93% of 30, in place of
+        95%.
     sensitive_features, control_features, groups_missing
         See :func:`fairness_report`.
     pos_label : label or None, default=None

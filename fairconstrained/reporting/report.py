@@ -56,8 +56,8 @@ class FairnessReport(Report):
         The mean label minus the mean probability by group; see
         :func:`~fairconstrained.metrics.group_calibration`. Empty without labels or probabilities.
     summary : DataFrame
-        Accuracy, AUC, Brier score, selection rate and gaps on all rows, a column for each model; of
-        several classes accuracy, balanced accuracy, log loss and the largest gaps.
+        Accuracy, AUC, Brier score, selection rate and gaps on all rows, a column for each model;
+        with several classes accuracy, balanced accuracy, log loss and the largest gaps.
     cost : DataFrame
         For every model but the first: the change of the accuracy with its interval, and the
         numbers of rows whose prediction changes.
@@ -132,7 +132,7 @@ class FairnessReport(Report):
         y_true : array-like of shape (n_samples,) or None
             The labels. Without them the report is on selection rates only.
         y_pred : array-like of shape (n_samples,) or mapping of str to array-like
-            The predicted labels; of several models by name.
+            The predicted labels; those of several models by name.
         sensitive_features : array-like or DataFrame of shape (n_samples,) or (n_samples, n_columns)
             The groups.
         control_features : array-like or DataFrame or None, default=None
@@ -151,6 +151,11 @@ class FairnessReport(Report):
         -------
         report : FairnessReport
             The report.
+
+        Raises
+        ------
+        ValueError
+            If lengths differ, values are missing, or predictions are not labels.
 
         Examples
         --------
