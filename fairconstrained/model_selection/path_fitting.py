@@ -170,8 +170,9 @@ def fairness_path(
         warn(
             f"{failed.sum()} of the path's {len(path)} points did not converge "
             f"({', '.join(sorted(set(path.statuses[failed])))}), at kappa = "
-            f"{', '.join(f'{kappa:.3g}' for kappa in path.kappas[failed])}: raise max_iter or tol, "
-            "or look at the statuses and leave these points out.",
+            f"{', '.join(f'{kappa:.3g}' for kappa in path.kappas[failed])}: raise tol, "
+            "max_iter, or max_epochs of a network, or look at the statuses and leave these points "
+            "out.",
             ConvergenceWarning,
         )
     ending.warn_of_predictions(far)

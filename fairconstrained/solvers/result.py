@@ -67,8 +67,8 @@ class Status(Enum):
 _ADVICE = {
     Status.ITERATION_LIMIT: "Raise max_iter or tol. If the solver was named, solver='auto' may "
     "need far fewer passes.",
-    Status.PASS_LIMIT: "Raise tol, max_data_passes (of solvers) or max_iter (of estimators); the "
-    "best point so far is kept.",
+    Status.PASS_LIMIT: "Raise tol, max_epochs of a network, max_iter of another estimator, or "
+    "max_data_passes of a solver; the best point so far is kept.",
     Status.STALLED: "No further progress is possible in floating point or with this method; "
     "raise tol or alpha.",
     Status.INFEASIBLE: "The violation cannot be made smaller near this point: loosen the "

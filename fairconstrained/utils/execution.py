@@ -22,6 +22,7 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _num_samples
 from threadpoolctl import ThreadpoolController
 
+from fairconstrained.utils.arguments import brief
 from fairconstrained.utils.arrays import Array, ArrayLike, MatrixLike
 
 _OF_SOME_FITS = (
@@ -85,6 +86,12 @@ def splits_of(
         ) from error
     if not folds:
         raise ValueError(f"cv={cv!r} has no splits: pass at least one, or a number of folds.")
+    for k, (training, _) in enumerate(folds):
+        for label in np.setdiff1d(y, y[training]).tolist():
+            raise ValueError(
+                f"cv={brief(cv)}: fold {k + 1} of {len(folds)} has no training row with the label "
+                f"{label!r}. Shuffle the rows, or use StratifiedKFold."
+            )
     return folds
 
 

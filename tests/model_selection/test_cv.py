@@ -7,6 +7,7 @@ import pytest
 from _support.gaps import rate_gap
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 
 import fairconstrained as fc
@@ -85,12 +86,14 @@ def test_a_rule_returns_a_position(position):
         clf.fit(X, Y, sensitive_features=GROUPS)
 
 
-def test_a_fold_without_weight():
-    weight = np.ones(len(Y))
-    weight[:300] = 0.0
-    clf = fc.FairLogisticClassifierCV(kappas=[0.2], cv=KFold(3))
+def test_a_fold_without_weight_or_without_a_class():
+    weight = np.repeat([0.0, 1.0], len(Y) // 2)
+    clf = fc.FairLogisticClassifierCV(kappas=[0.2], cv=KFold(2))
     with pytest.raises(ValueError, match="sample_weight is zero for all test rows of fold 1"):
         clf.fit(X, Y, weight, sensitive_features=GROUPS)
+    for each in (clf, fc.FairThresholds(LogisticRegression(), cv=KFold(2))):
+        with pytest.raises(ValueError, match="fold 1 of 2 has no training row with the label 0"):
+            each.fit(X, np.sort(Y), sensitive_features=GROUPS)
 
 
 def test_rows_of_unknown_group():

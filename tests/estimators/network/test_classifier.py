@@ -92,14 +92,12 @@ def test_decisions_of_networks_without_a_last_layer():
             return self.one(X) + torch.tanh(self.two(X))
 
     clf, _ = fitted(kappa=0.05, enforce="decision", module=Sum, early_stopping=False)
-    assert clf.decision_search_.met
-    assert clf.decision_gap_ <= 0.05 + 1e-12
+    assert clf.decision_search_.met and clf.decision_gap_ <= 0.05 + 1e-12
 
 
 def test_decisions_with_constraints_that_have_variables_of_their_own():
     clf, _ = fitted("partial_dp", kappa=0.1, enforce="decision", early_stopping=False)
-    assert clf.decision_search_.met
-    assert clf.decision_gap_ <= 0.1 + 1e-12
+    assert clf.decision_search_.met and clf.decision_gap_ <= 0.1 + 1e-12
 
 
 def test_training_that_diverges_is_no_worse_than_a_constant():
@@ -108,8 +106,7 @@ def test_training_that_diverges_is_no_worse_than_a_constant():
     clf = fc.FairNetworkClassifier(kappa=0.05, random_state=0, max_epochs=10, learning_rate=30.0)
     with pytest.warns(fc.ConvergenceWarning, match="hidden layers that training began with"):
         clf.fit(X, y, sensitive_features=groups)
-    assert clf.violation_ <= 1e-4
-    assert clf.objective_ <= np.log(2.0)
+    assert clf.violation_ <= 1e-4 and clf.objective_ <= np.log(2.0)
 
 
 def test_least_unfairness_for_a_bound_on_the_loss():
@@ -121,7 +118,8 @@ def test_least_unfairness_for_a_bound_on_the_loss():
 
 
 def test_warm_starts_go_on_from_the_weights():
-    clf, _ = fitted(early_stopping=False, max_epochs=40)
+    clf, found = fitted(early_stopping=False, max_epochs=40)
+    assert "Raise tol, max_epochs of a network" in str(found[0].message)
     objective = clf.objective_
     quietly(clf.set_params(warm_start=True).fit, X, Y, sensitive_features=GROUPS)
     assert clf.objective_ < objective
