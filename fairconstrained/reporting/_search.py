@@ -89,6 +89,8 @@ def fitted(
         if len(shares) and on_path and "kappa" in tolerance(last):
             bounds: Any = {"kappas": kappas[1:], "bound": last.bound}
             path, of_path = heard(fairness_path, last, X, **given, **bounds)
+            # These warnings are of single points, whose status and gap the table has.
+            of_path = [w for w in of_path if not ("ConvergenceWarning" in w or "The bound" in w[1])]
             fits += [(model, of_path) for model in path.estimators]
         else:
             each = [clone(last).set_params(**tolerance(last, kappa)) for kappa in kappas[1:]]

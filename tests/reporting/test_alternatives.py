@@ -182,8 +182,7 @@ def test_rows_that_cannot_be_searched_are_refused_with_what_to_do():
 
 def test_a_score_of_your_own_and_warnings_in_words():
     X, y, groups = (part[:400] for part in DATA)
-    clf = fc.FairLogisticClassifier(enforce="decision", kappa=0.01)
-    weight = np.where(np.arange(400) % 2, 1.0, 2.0)
+    clf, weight = fc.FairLogisticClassifier(enforce="decision"), 1.0 + np.arange(400) % 2
 
     def score(model, X, y, sample_weight):
         return np.average(model.predict(X) == y, weights=sample_weight)
@@ -191,8 +190,9 @@ def test_a_score_of_your_own_and_warnings_in_words():
     record = fc.find_alternatives(clf, X, y, groups, score=score, sample_weight=weight, n_kappas=2)
     table = record.candidates
     assert table["score"].to_numpy() == pytest.approx(table["accuracy"].to_numpy())
-    words = "converged; bound likely missed on new rows"  # of the fit to 10% of the gap alone
-    assert table["status"].tolist() == ["converged", "converged", words]
+    assert [*table["status"]] == ["converged"] * 2 + ["converged; bound likely missed on new rows"]
+    few = [part[:40] for part in DATA]  # the warning of one point of the path is not that of the others
+    assert {*fc.find_alternatives(CLF, *few, n_kappas=2).candidates["status"]} == {"converged"}
     table = fc.find_alternatives(clf, X, y, np.arange(400) % 40, n_kappas=1).candidates
     assert "; a fit warned: The sensitive features make 40 groups of" in table["status"].iloc[-1]
 
