@@ -191,7 +191,7 @@ def test_a_score_of_your_own_and_warnings_in_words():
     table = record.candidates
     assert table["score"].to_numpy() == pytest.approx(table["accuracy"].to_numpy())
     assert [*table["status"]] == ["converged"] * 2 + ["converged; bound likely missed on new rows"]
-    few = [part[:40] for part in DATA]  # the warning of one point of the path is not that of the others
+    few = [part[:40] for part in DATA]  # the warning of one point is not that of the others
     assert {*fc.find_alternatives(CLF, *few, n_kappas=2).candidates["status"]} == {"converged"}
     table = fc.find_alternatives(clf, X, y, np.arange(400) % 40, n_kappas=1).candidates
     assert "; a fit warned: The sensitive features make 40 groups of" in table["status"].iloc[-1]
