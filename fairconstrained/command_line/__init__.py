@@ -229,7 +229,10 @@ def run(options: Namespace) -> int:
     classifier = _classifier(options)
     files.check_outputs(options)
     frame, read_as = files.read_table(options.file, options.encoding)
-    table = with_roles(frame, options, classifier)
+    try:
+        table = with_roles(frame, options, classifier)
+    except DataError as error:  # it may be that the file was not read as it was meant
+        raise DataError(f"{error} {read_as}") from error
     options.reference = _references(options.reference, table)
     rows = dict(zip(("training", "test"), map(table.take, _split(table, options)), strict=True))
     with warnings.catch_warnings(record=True) as noted:
