@@ -356,8 +356,8 @@ def fetch_mslr(path: str | os.PathLike[str]) -> Bunch:
     options = {"n_features": _MSLR_WIDTH, "zero_based": False, "query_id": True}
     try:
         data, relevance, query = load_svmlight_file(path, **options)
-        if len(query) != len(relevance):
-            raise ValueError("Documents without a query.")
+        if not 0 < len(query) == len(relevance):
+            raise ValueError("No documents, or documents without a query.")
     except ValueError as error:
         error.add_note(f"path={os.fspath(path)!r} must be a file in LETOR's format with queries.")
         raise

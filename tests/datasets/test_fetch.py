@@ -333,7 +333,7 @@ def test_mslr(tmp_path):
     assert bunch.sensitive_features.tolist() == ["low"] * 4 + ["high"] * 6
 
 
-@pytest.mark.parametrize("line", ["1 1:0.5", "1 qid:1 137:0.5", "1,2,3"])
+@pytest.mark.parametrize("line", ["", "1 qid:1 137:0.5", "1,2,3", "1 1:0.5"])
 def test_mslr_of_another_form(tmp_path, line):
     path = tmp_path / "train.txt"
     path.write_text(line + "\n")
