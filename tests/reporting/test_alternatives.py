@@ -50,6 +50,7 @@ def test_figures_are_those_of_the_model_on_rows_that_chose_nothing(record):
     assert row["gap"] == pytest.approx(after["gap: demographic_parity"])
     before = record.report.summary["baseline"]["accuracy"]
     assert row["cost"] == pytest.approx(before - row["accuracy"])
+    assert set(record.candidates["status"]) <= {"converged", ""}
     assert len(record.report._evidence.rows.weight) == 300
 
 
