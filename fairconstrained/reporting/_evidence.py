@@ -150,7 +150,7 @@ class Evidence:
         ]
         models = {name: output.model for name, output in rows.outputs.items()}
         predicted = [output.labels for output in rows.outputs.values()]
-        seen = not self.several_classes and any(map(self.trained_here, self.names))
+        seen = any(map(self.trained_here, self.names))
         return provenance(
             models, X, rows.labels, *groups, rows.weight, *predicted,
             rows=rows.n_rows, held_out="no, training rows" if seen else "not known",

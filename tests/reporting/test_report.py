@@ -90,9 +90,8 @@ def test_several_constraints_some_of_them_not_measurable():
 def test_constraints_without_a_bound_are_not_called_met():
     two = ["demographic_parity", "equal_opportunity"]
     clf = fc.FairLogisticClassifier(two, goal="fairness").fit(X, Y, sensitive_features=GROUPS)
-    verdict = fc.fairness_report(clf, X, Y, GROUPS).verdict
-    shown = verdict.state, verdict.sentence
-    assert shown == ("no bound", "No bound is set for the 2 constraints.")
+    found = fc.fairness_report(clf, X, Y, GROUPS).verdict
+    assert (found.state, found.sentence) == ("no bound", "No bound is set for the 2 constraints.")
     given = X, Y, GROUPS
     other, two = LogisticRegression().fit(X, Y), ["partial_dp", "roc_parity"]
     verdict = fc.fairness_report(other, *given, constraint=two).verdict

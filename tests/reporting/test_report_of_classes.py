@@ -37,6 +37,7 @@ def report(models, rows=TEST, **options):
 
 def test_every_class_and_all_of_them_are_measured(models):
     found, decided = report(models), models["after"].predict(X[TEST])
+    assert report(models, TRAIN).provenance["held out"] == "no, training rows"
     table = found.constraints.loc["after", "decisions"]
     for name in BOTH:
         gaps, rule = {}, CONSTRAINTS[name](0.05)
