@@ -92,11 +92,10 @@ def test_constraints_without_a_bound_are_not_called_met():
     clf = fc.FairLogisticClassifier(two, goal="fairness").fit(X, Y, sensitive_features=GROUPS)
     found = fc.fairness_report(clf, X, Y, GROUPS).verdict
     assert (found.state, found.sentence) == ("no bound", "No bound is set for the 2 constraints.")
-    given = X, Y, GROUPS
-    other, two = LogisticRegression().fit(X, Y), ["partial_dp", "roc_parity"]
-    verdict = fc.fairness_report(other, *given, constraint=two).verdict
+    given = LogisticRegression().fit(X, Y), X, Y, GROUPS
+    verdict = fc.fairness_report(*given, constraint=["partial_dp", "roc_parity"]).verdict
     assert verdict.sentence == "None of the 2 constraints could be measured on these rows."
-    found = fc.fairness_report(other, *given, constraint="group_auc", control_features=GROUPS)
+    found = fc.fairness_report(*given, constraint="group_auc", control_features=GROUPS)
     assert "no two groups that are compared have rows" in found.verdict.sentence
 
 
