@@ -40,7 +40,8 @@ class InputWarning(UserWarning):
     """An argument is valid, but probably not what the user intended.
 
     It is issued for very small groups, for pandas objects with different row labels, for a `kappa`
-    that no constraint uses, and for a bound on scores that leaves predictions far apart.
+    that no constraint uses, for a bound on scores that leaves predictions far apart, and for a
+    `SelectionRate` that predictions miss.
     """
 
 

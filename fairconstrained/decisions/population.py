@@ -152,7 +152,7 @@ def search_with_confidence(
             accepted.append(model)
         needed = margins.rows_needed(total) if plain.met and not plain.constant else None
     constant = plain.with_model(task.candidates().constant)
-    best = max(accepted, key=lambda model: model.accuracy, default=constant)
+    best = max(accepted, key=lambda model: (model.met, model.accuracy), default=constant)
     if accepted:
         bounds = held_out.limits(best.w, delta)
     else:

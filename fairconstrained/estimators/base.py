@@ -22,7 +22,7 @@ from fairconstrained.decisions.population import Certificate
 from fairconstrained.decisions.search import DecisionSearch
 from fairconstrained.estimators import ConstraintParameters, DocumentedEstimator, rows, solving
 from fairconstrained.estimators.fit import Fit
-from fairconstrained.estimators.selection_rate import cut_exactly, moved, settled
+from fairconstrained.estimators.selection_rate import cut_exactly, moved, settled, warn_of_share
 from fairconstrained.estimators.solution import warn_of_fit
 from fairconstrained.estimators.thresholds import score_convention
 from fairconstrained.penalties import Penalty
@@ -344,4 +344,5 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
                 solution = replace(solution, optimality=fit.optimality(result, at))
             fit.store(self, solution, like=at)
             warn_of_fit(fit, solution, result, at)
+            warn_of_share(fit, solution)
         return self

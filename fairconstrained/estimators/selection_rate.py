@@ -8,7 +8,13 @@ import numpy as np
 from fairconstrained.decisions.search import LOOSEN
 from fairconstrained.estimators.fit import Fit, moved_variables
 from fairconstrained.estimators.rows import loss_part
-from fairconstrained.exceptions import ConvergenceWarning, warn, without_vacuous_warnings
+from fairconstrained.estimators.solution import Solution
+from fairconstrained.exceptions import (
+    ConvergenceWarning,
+    InputWarning,
+    warn,
+    without_vacuous_warnings,
+)
 from fairconstrained.problem import KKT, Evaluation, Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Iterate, Measured, Start
@@ -17,6 +23,7 @@ from fairconstrained.solvers.result import describe
 _SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
 _NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it
 _LONG = 1e-3  # longer steps of the threshold are extrapolated
+_FAR = 0.1  # the part of the share from which the share that is selected may differ
 _ROOM = 1.1  # the last move of the threshold may change a solution by a part of the tolerance
 
 
@@ -122,6 +129,29 @@ def cut_exactly(
     said = describe(result.status, *figures)
     message = result.message.replace(said, shown.message)
     return fit, replace(shown, message=message, state=result.state), here
+
+
+def warn_of_share(fit: Fit, solution: Solution) -> None:
+    """Warn if another share of the training rows is selected, where nothing else is said of it."""
+    search, certificate = solution.search, solution.certificate
+    limits = fit.unconstrained.limits(fit.estimator, fit.model, fit.data)
+    told = search is not None and (search.constant or certificate is None)
+    if fit.unconstrained.selects is None or told:
+        return
+    share, weight = fit.unconstrained.selects
+    problem = fit.problem.with_constraints(limits).uncounted()
+    at = problem.at(solution.result.w[: problem.n_variables]).decided
+    selected = float(at.statistics_of(at.problem.constraints[0])[0])
+    two_rows = 2.0 * float(fit.data.largest_weight / weight.sum())
+    if abs(selected - share) > max(_FAR * share, two_rows):
+        why = "many rows have equal scores. Use features, or more trees, that tell them apart"
+        if certificate is not None:
+            why = f"no model of this share passed the test. Use more rows, or {LOOSEN}"
+        warn(
+            f"threshold={fit.estimator.threshold!r}: {100.0 * selected:.1f}% of the training rows "
+            f"are selected, because {why}.",
+            InputWarning,
+        )
 
 
 def _status_of(kkt: KKT, result: Result, smooth: bool) -> Status:

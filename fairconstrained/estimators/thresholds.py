@@ -41,8 +41,11 @@ class SelectionRate(DocumentedEstimator):
 
     With `confidence` the threshold and all models are determined by the training rows, so the
     threshold is fixed when the held-out rows test the constraints. The certificate is a statement
-    about the constraints at this threshold, not about the share of new rows. If no model is
-    accepted, predictions are constant and do not select the share.
+    about the constraints at this threshold, not about the share of new rows. Models that select the
+    share are preferred. If only models between these and constant predictions are accepted, fewer
+    rows are selected (or more, if the constant class is the favourable one), with an InputWarning;
+    this is also issued where many rows have equal scores. If no model is accepted, predictions are
+    constant.
 
     Parameters
     ----------
