@@ -21,7 +21,7 @@ from fairconstrained.utils.arrays import Array, RandomState, by_first_row
 _SHARES = tuple(np.arange(2, 11) / 20.0)
 _POWER = 4.0  # standard deviations between the first candidate and the limit of the test
 _WIDTH = 0.15  # the largest part of the room that the test may take, where rows suffice
-_MAX_MARGIN = 0.9
+MAX_MARGIN = 0.9  # the largest share of the room between equal rates and the bound
 
 Claims = tuple[tuple[Claim, ...], ...]
 
@@ -218,7 +218,7 @@ def expected_share(claims: Sequence[Claim]) -> float:
     for share in _SHARES:
         width = norm.isf(0.1) * deviations / np.sqrt(share)
         noise = deviations / np.sqrt(share * (1.0 - share))
-        power = np.min((_MAX_MARGIN * room - width) / noise, initial=np.inf)
+        power = np.min((MAX_MARGIN * room - width) / noise, initial=np.inf)
         if power >= _POWER and np.all(width <= _WIDTH * room):
             return share
         if power > most:

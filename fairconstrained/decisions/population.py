@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import norm
 
 from fairconstrained.constraints.base import Constraint
-from fairconstrained.decisions.held_out import HeldOut, scores_of
+from fairconstrained.decisions.held_out import MAX_MARGIN, HeldOut, scores_of
 from fairconstrained.decisions.search import LOOSEN, DecisionSearch, DecisionTask
 from fairconstrained.decisions.threshold_search import ThresholdTask
 from fairconstrained.exceptions import ConstantDecisionWarning, warn
@@ -19,7 +19,6 @@ from fairconstrained.utils.arrays import Array, at_most
 _DEVIATIONS = 4.0, 3.0, 2.5, 2.0, 1.6, 1.3, 1.0, 0.7, 0.4, 0.2, 0.0, -0.3
 _SHARES = 0.25, 0.5, 0.75  # of the first model's decisions that are not those of the constant one
 _SAFE = 0.001  # of the error of the test, the error of limits that compare the safety of models
-_MAX_MARGIN = 0.9  # the largest share of the room between equal rates and the bound
 _SUFFICIENT = 1.3  # standard deviations that are left below the limit where the rows suffice
 
 
@@ -207,7 +206,7 @@ class Margins:
         """
         several = max(0.5 * len(self.noise), 1.0)  # of two opposite constraints one is active
         quantile = norm.isf(norm.sf(deviations) / several)
-        return np.minimum(self.width + quantile * self.noise, _MAX_MARGIN * self.room)
+        return np.minimum(self.width + quantile * self.noise, MAX_MARGIN * self.room)
 
     def rows_needed(self, n_rows: int) -> int | None:
         """Return about how many rows a model that is not constant would need, None if unknown."""
@@ -215,7 +214,7 @@ class Margins:
         if not np.any(asked):
             return None
         wanted = (self.width + _SUFFICIENT * self.noise)[asked]
-        ratio = float(np.max(wanted / (_MAX_MARGIN * self.room[asked])))
+        ratio = float(np.max(wanted / (MAX_MARGIN * self.room[asked])))
         return int(np.ceil(n_rows * max(ratio**2, 1.0)))
 
 

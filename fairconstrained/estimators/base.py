@@ -153,6 +153,7 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     )
     needs_queries: ClassVar[bool] = False  # whether rows belong to queries: for rankers
     most_thresholds: ClassVar[int] = 12
+    _follows_others = False  # whether the constraints are on the rows that choose the iterate
 
     def bind(
         self,
@@ -281,11 +282,6 @@ class FairEstimator(ConstraintParameters, ConstrainedEstimator):
     def _stops_early(self) -> bool:
         """Whether rows for validation choose when training stops."""
         return bool(getattr(self, "early_stopping", False))
-
-    @property
-    def _follows_others(self) -> bool:
-        """Whether the constraints are on the rows that choose the iterate."""
-        return False
 
     def _reads_by_atom(self) -> bool:
         """Return whether rows may be read once per evaluation: nothing needs their scores."""

@@ -53,7 +53,7 @@ class TreeScores(FairEstimator):
         return self._trees is not None and bool(self._trees.early_stopping)
 
     @property
-    def _follows_others(self) -> bool:
+    def _follows_others(self) -> bool:  # type: ignore[override]
         """Whether the constraints are on the rows that trees are not grown on."""
         return getattr(self._trees, "constraint_fraction", None) is not None
 

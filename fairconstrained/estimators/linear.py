@@ -25,7 +25,6 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import loss_part, penalty_of
 from fairconstrained.estimators.thresholds import SelectionRate
 from fairconstrained.functions.losses import LOSSES, Hinge, Logistic, Loss, Quadratic, SquaredHinge
-from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import LinearModel, finite_scores
 from fairconstrained.objectives import MeanLoss, Objective, resolve_objective
 from fairconstrained.penalties import InUnits, Penalty
@@ -33,7 +32,7 @@ from fairconstrained.penalties import Leading as LeadingPenalty
 from fairconstrained.problem import Problem
 from fairconstrained.shards.model import ShardedData, ShardedLinearModel
 from fairconstrained.utils.arguments import check_option
-from fairconstrained.utils.arrays import Array, MatrixLike
+from fairconstrained.utils.arrays import Array, Matrix, MatrixLike
 from fairconstrained.utils.execution import coefficients
 
 # From a loss to scikit-learn's linear classifier that minimises it.
@@ -45,7 +44,7 @@ _COUNTERPARTS: dict[type[Loss], Callable[..., ClassifierMixin]] = {
 }
 
 
-def linear_scores(estimator: Any, features: Features) -> Array:
+def linear_scores(estimator: Any, features: Matrix) -> Array:
     """Return the scores of rows with the features that a fitted linear model uses."""
     coef, intercept = coefficients(estimator), getattr(estimator, "intercept_", None)
     coef = np.atleast_2d(coef)[:, SensitiveColumns(estimator).kept()]

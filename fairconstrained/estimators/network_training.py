@@ -17,7 +17,6 @@ from fairconstrained.estimators.fit import Fit
 from fairconstrained.estimators.rows import loss_part, penalty_of
 from fairconstrained.estimators.solving import Solved, best_of
 from fairconstrained.models import LinearModel, Model
-from fairconstrained.models.feature_scale import Features
 from fairconstrained.models.linear import checked_scores
 from fairconstrained.models.modules import load_weights
 from fairconstrained.models.network import Network, TorchModel
@@ -26,7 +25,7 @@ from fairconstrained.problem import CompositeFunction, Evaluation, Problem
 from fairconstrained.problem.composite import NO_MODEL
 from fairconstrained.solvers import Result, Status, default_solver
 from fairconstrained.solvers.base import Callback, Iterate, Measured, Start
-from fairconstrained.utils.arrays import Array
+from fairconstrained.utils.arrays import Array, Matrix
 
 _START_WAS_CHOSEN = (
     "The weights are those of the start: no later iterate that meets the constraints on the rows "
@@ -142,7 +141,7 @@ class NetworkScores(FairEstimator):
         last = last_layer(at.problem, at.w)
         return at if last is None else last[0].at(last[1])
 
-    def _raw_scores(self, features: Features) -> Array:
+    def _raw_scores(self, features: Matrix) -> Array:
         """Return the scores of rows with the features of the model.
 
         To make a network takes as long as the scores of many rows. That of an estimator is kept for

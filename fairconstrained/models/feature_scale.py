@@ -5,16 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairconstrained.utils.arrays import Array, SparseMatrix, column_range
-
-Features = Array | SparseMatrix
+from fairconstrained.utils.arrays import Array, Matrix, column_range
 
 _BLOCK = 1 << 15  # entries of X that are converted at a time: a block fits into the cache
 _SAMPLE = 255  # rows; a value of half the weight is a third of them, except once in ten million
 _STRATA = (np.arange(_SAMPLE) + np.random.default_rng(0).random(_SAMPLE)) / _SAMPLE
 
 
-def row_blocks(X: Features) -> Iterator[slice]:
+def row_blocks(X: Matrix) -> Iterator[slice]:
     """Yield slices of the rows of X; a dense block of them fits into the cache."""
     step = max(1, _BLOCK // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
@@ -31,7 +29,7 @@ class FeatureScale:
     constant: Array  # which features are constant, up to rounding, (n_features,)
 
 
-def feature_scale(X: Features, sample_weight: Array) -> FeatureScale:
+def feature_scale(X: Matrix, sample_weight: Array) -> FeatureScale:
     r"""Return the mean, the variance and the scale of each feature.
 
     The scale of a column of which more than half of the weight has one value m, as most 0/1 columns
@@ -71,7 +69,7 @@ class Moments:
     values: Array
 
     @classmethod
-    def of(cls, X: Features, sample_weight: Array) -> "Moments":
+    def of(cls, X: Matrix, sample_weight: Array) -> "Moments":
         """Return the moments of rows, of which there is at least one.
 
         Dense rows are read once, block by block. Squares are summed about the mean of the first
@@ -157,7 +155,7 @@ class Moments:
         return FeatureScale(mean, variance, np.where(scale > 0, scale, 1.0), constant)
 
 
-def frequent_values(X: Features, sample_weight: Array) -> Array:
+def frequent_values(X: Matrix, sample_weight: Array) -> Array:
     """Return the values that may have more than half of the weight of a column, from a sample.
 
     Such a value has a third of a sample of the rows, drawn by weight, and so it is one of the two
@@ -177,7 +175,7 @@ def frequent_values(X: Features, sample_weight: Array) -> Array:
     return values
 
 
-def other_shares(X: Features, weight: Array, values: Array) -> Array:
+def other_shares(X: Matrix, weight: Array, values: Array) -> Array:
     """Return the weight of the rows that have other values than given ones."""
     values = values.astype(X.dtype)
     if isinstance(X, np.ndarray):

@@ -8,7 +8,7 @@ from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from fairconstrained.models.feature_scale import Features, FeatureScale, feature_scale, row_blocks
+from fairconstrained.models.feature_scale import FeatureScale, feature_scale, row_blocks
 from fairconstrained.utils.arrays import Array, Matrix, SparseMatrix
 
 Scores = Array
@@ -41,6 +41,7 @@ class Model(ABC):
     linear: ClassVar[bool] = False
     fits_features: ClassVar[bool] = False
     in_memory: ClassVar[bool] = True
+    gram_is_cheap = False
 
     @property
     @abstractmethod
@@ -89,11 +90,6 @@ class Model(ABC):
         Quasi-Newton methods work with the parameters divided by them.
         """
         return np.ones(self.n_parameters)
-
-    @property
-    def gram_is_cheap(self) -> bool:
-        """Whether `gram` costs no more than a few passes over the rows."""
-        return False
 
     def gram(self, weights: Array) -> Array:
         r"""Return :math:`J^\top \mathrm{diag}(d) J` for the Jacobian J of a linear model.
@@ -166,7 +162,7 @@ class LinearModel(Model):
 
     # the features, float64 or float32. float32 rows are converted block by block, so that scores
     # and gradients have double precision while X keeps its size, (n_rows, n_features)
-    X: Features
+    X: Matrix
     fit_intercept: bool = True  # whether there is an intercept b
     n_outputs: int = 1  # how many scores a row has; with one the scores have shape (n_rows,)
     shift: Array | None = None  # c and q; None stands for zeros and ones, (n_features,)
@@ -181,7 +177,7 @@ class LinearModel(Model):
     @classmethod
     def standardized(
         cls,
-        X: Features,
+        X: Matrix,
         sample_weight: Array,
         *,
         fit_intercept: bool = True,
@@ -304,7 +300,7 @@ class LinearModel(Model):
         return np.concatenate([slopes, totals], axis=1) if self.fit_intercept else slopes
 
     @property
-    def gram_is_cheap(self) -> bool:
+    def gram_is_cheap(self) -> bool:  # type: ignore[override]
         """Whether X has few columns, and rows have one score."""
         return self.X.shape[1] <= _FEW_COLUMNS and self.n_outputs == 1
 

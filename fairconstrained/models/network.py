@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import numpy as np
 
 from fairconstrained.models import modules
-from fairconstrained.models.feature_scale import Features, feature_scale
+from fairconstrained.models.feature_scale import feature_scale
 from fairconstrained.models.linear import Model, Pullback, Scores
 from fairconstrained.utils.arrays import Array, Matrix
 
@@ -40,7 +40,7 @@ class Network:
         torch, like = modules.torch_module(), next(self.module.parameters())
         return cast("Tensor", torch.tensor(values, dtype=like.dtype, device=like.device))
 
-    def rows(self, X: Features) -> Tensor:
+    def rows(self, X: Matrix) -> Tensor:
         """Return rows with centred and scaled features, on the device."""
         dense = X if isinstance(X, np.ndarray) else X.toarray()
         return self.tensor((dense - self.shift) / self.scale)
@@ -51,7 +51,7 @@ class Network:
         scores = modules.torch_module().func.functional_call(self.module, weights, (X,))
         return cast("Tensor", scores.reshape(len(X)))
 
-    def loaded_scores(self, X: Features) -> Scores:
+    def loaded_scores(self, X: Matrix) -> Scores:
         """Return the scores of rows, with the weights of the module, on the host.
 
         Threads may do so at the same time: unlike `scores`, it puts no weights into the module.
@@ -108,7 +108,7 @@ class TorchModel(Model):
     rows: Tensor  # the centred and scaled rows, on the device, (n_rows, n_features)
 
     @classmethod
-    def standardized(cls, X: Features, sample_weight: Array, **options: Any) -> TorchModel:
+    def standardized(cls, X: Matrix, sample_weight: Array, **options: Any) -> TorchModel:
         """Return the model with its features centred and divided by the feature scale.
 
         Features that are constant have an infinite scale: the network ignores them. Its first
@@ -121,7 +121,7 @@ class TorchModel(Model):
     @classmethod
     def with_scale(
         cls,
-        X: Features,
+        X: Matrix,
         shift: Array,
         scale: Array,
         *,

@@ -19,12 +19,12 @@ from fairconstrained.inspection.shown import stacked
 from fairconstrained.metrics import ranking
 from fairconstrained.metrics.inputs import check_scores, positive_class
 from fairconstrained.metrics.intervals import Interval, largest_gap, largest_shortfall
+from fairconstrained.metrics.rates import DEFAULT_RATES
 from fairconstrained.reporting.forms import Report
 from fairconstrained.utils.arguments import check_confidence
 from fairconstrained.utils.arrays import Array, ArrayLike, Classifier, MatrixLike
 from fairconstrained.utils.meta_estimators import final_estimator, named_models, provenance
 
-_GAPS = ("selection_rate", "true_positive_rate", "false_positive_rate", "accuracy")
 _MEASURES = {"AUC": "auc", "Brier score": "brier", "selection rate": "selection_rate"}
 _LEVELS = ["model", "group"]
 
@@ -137,7 +137,7 @@ def _row(collected: Collected, name: str, first: str, confidence: float) -> dict
     measured = overall(collected, collected.outputs[name])
     row: dict[str, Any] = collected.accuracy(collected.outputs[name], confidence).named("accuracy")
     row |= {column: measured.get(key, np.nan) for key, column in _MEASURES.items()}
-    for rate in _GAPS:
+    for rate in DEFAULT_RATES:
         cells = [part.cells(rate) for part in collected.predictions(name)]
         row |= largest_gap(cells, confidence).named(f"{rate}_gap")
         if rate == "selection_rate":
