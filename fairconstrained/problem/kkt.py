@@ -97,8 +97,8 @@ def objective_scale(at: Evaluation) -> float:
     """
     if at.problem.objective.model is NO_MODEL:
         return 1.0
-    size = _SMALL_LOSS * abs(at.objective)
-    return size if np.isnan(size) else min(max(size, _LEAST_SCALE), 1.0)
+    # nan is not larger than a number and no number than nan: as the first argument it is returned
+    return min(max(_SMALL_LOSS * abs(at.objective), _LEAST_SCALE), 1.0)
 
 
 def certify(
@@ -201,8 +201,7 @@ def _nearest_to_cone(at: Evaluation, least: float, gradient: Array, whole: float
         return np.vstack([moved.T, np.full(len(near), whole)])
 
     if not np.array_equal(rest(weights)[:-1], gradient + columns @ weights):
-        bounds = (0.0, np.inf)
-        weights = least_squares(rest, weights, derivatives, bounds, xtol=1e-12).x
+        weights = least_squares(rest, weights, derivatives, (0.0, np.inf), xtol=1e-12).x
     return Multipliers.at(near, weights, at.problem.n_constraints)
 
 

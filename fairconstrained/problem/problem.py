@@ -315,13 +315,9 @@ class Problem:
         constraints = [part.widened(n, -1.0) for part in self.constraints]
         if bound is not None:
             constraints.append(self.objective.widened(n, 0.0).shifted(-bound))
-        return replace(
-            self,
-            objective=CompositeFunction(slope=np.eye(n + 1)[n]),
-            constraints=tuple(constraints),
-            domain=LeadingDomain(self.domain, n),
-            n_variables=n + 1,
-        )
+        level, domain = CompositeFunction(slope=np.eye(n + 1)[n]), LeadingDomain(self.domain, n)
+        wider = replace(self, objective=level, domain=domain, n_variables=n + 1)
+        return wider.with_constraints(constraints)
 
     def _map(self, change: Callable[[CompositeFunction], CompositeFunction]) -> "Problem":
         objective, *constraints = (change(part) for part in self.parts)
