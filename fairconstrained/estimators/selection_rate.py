@@ -19,6 +19,7 @@ from fairconstrained.problem import KKT, Evaluation, Problem
 from fairconstrained.solvers import Result, Status
 from fairconstrained.solvers.base import Iterate, Measured, Start
 from fairconstrained.solvers.result import describe
+from fairconstrained.utils.execution import in_fold
 
 _SETTLED = 1e-6  # the distance of the threshold from the quantile at which it is one
 _NEAR = 0.02  # the distance above which a warning is issued; rates change by a quarter of it
@@ -136,7 +137,7 @@ def warn_of_share(fit: Fit, solution: Solution) -> None:
     search, certificate = solution.search, solution.certificate
     limits = fit.unconstrained.limits(fit.estimator, fit.model, fit.data)
     told = search is not None and (search.constant or certificate is None)
-    if fit.unconstrained.selects is None or told:
+    if fit.unconstrained.selects is None or told or in_fold():
         return
     share, weight = fit.unconstrained.selects
     problem = fit.problem.with_constraints(limits).uncounted()
