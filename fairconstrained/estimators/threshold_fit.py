@@ -195,7 +195,7 @@ class ThresholdFit:
             X = _safe_indexing(self.X, positions)
             splits = splits_of(cv, X, self.labels[positions], params)
             return [(positions[train], positions[test]) for train, test in splits]
-        splits = splits_of(cv, self.X, self.labels)
+        splits = splits_of(cv, self.X, self.labels, also=self.labels[self.added])
         used = [[part[np.isin(part, positions)] for part in fold] for fold in splits]
         return [(train, test) for train, test in used]
 

@@ -26,12 +26,14 @@ def folds_of(
     stratified = cv is None or is_number(cv, int)
     if stratified and random_state is not None:
         cv = StratifiedKFold(cv or 5, shuffle=True, random_state=random_state)
+    absent = np.zeros(0, int) if weight is None else np.flatnonzero(weight == 0.0)
+    also = _safe_indexing(y, absent)
     if stratified and weight is not None:
         rows = np.flatnonzero(weight)
-        inside = splits_of(cv, rows, _safe_indexing(y, rows))
+        inside = splits_of(cv, rows, _safe_indexing(y, rows), also=also)
         folds = [(rows[training], rows[test]) for training, test in inside]
     else:
-        folds = splits_of(cv, X, y, params)
+        folds = splits_of(cv, X, y, params, also)
     if weight is None:
         return folds
     for k, fold in enumerate(folds):
@@ -41,7 +43,6 @@ def folds_of(
                     f"sample_weight is zero for all {what} rows of fold {k + 1} of {len(folds)}: "
                     "shuffle the rows, pass another cv, or leave rows of weight zero out."
                 )
-    absent = np.flatnonzero(weight == 0.0)
     return [(np.union1d(training, absent), test) for training, test in folds]
 
 

@@ -70,9 +70,12 @@ _OF_FOLDS = {  # what scikit-learn calls for every fold; estimators are not told
 
 
 def splits_of(
-    cv: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None
+    cv: Any, X: Any, y: Any, params: Mapping[str, Any] | None = None, also: Any = ()
 ) -> list[tuple[Array, Array]]:
-    """Return the positions of the training fold and of the test fold of every split."""
+    """Return the positions of the training fold and of the test fold of every split.
+
+    `also` are the labels of rows that will be added to every training fold.
+    """
     rows, given = np.arange(_num_samples(X)), params or {}
     try:
         splits = check_cv(cv, y, classifier=True).split(X, y, **given)
@@ -87,7 +90,7 @@ def splits_of(
     if not folds:
         raise ValueError(f"cv={cv!r} has no splits: pass at least one, or a number of folds.")
     for k, (training, _) in enumerate(folds):
-        for label in np.setdiff1d(y, y[training]).tolist():
+        for label in np.setdiff1d(np.setdiff1d(y, y[training]), also).tolist():
             raise ValueError(
                 f"cv={brief(cv)}: fold {k + 1} of {len(folds)} has no training row with the label "
                 f"{label!r}. Shuffle the rows, or use StratifiedKFold."
