@@ -123,7 +123,7 @@ def check_labels(name: str, y: object, n_rows: int, *, rows: str = "X") -> Array
         raise ValueError(f"{name}: {error}") from error
     if len(labels) != n_rows:
         raise ValueError(
-            f"{name} has {len(labels)} rows, {rows} has {n_rows}: give one label per row of {rows}."
+            f"{name} has {len(labels)} rows, {rows} has {n_rows}: give one value per row of {rows}."
         )
     missing = int(pd.isna(labels).sum())
     if missing:

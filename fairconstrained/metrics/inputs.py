@@ -235,7 +235,7 @@ def check_scores(name: str, scores: ArrayLike) -> Array:
     try:
         values = np.asarray(column_or_1d(scores), dtype=float)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must hold one number per row: {error}.") from error
+        raise ValueError(f"{name} must hold one number per row: {error}") from error
     if missing := np.count_nonzero(~np.isfinite(values)):
         raise ValueError(f"{name} has {missing} missing values (nan or infinite): give numbers.")
     if not values.size:

@@ -9,7 +9,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from fairconstrained.exceptions import warn
 from fairconstrained.metrics.inputs import COMPARISONS, GroupedRows
 from fairconstrained.terms.difference_sums import Ranked
-from fairconstrained.utils.arguments import check_between, check_option, check_ranks
+from fairconstrained.utils.arguments import check_finite, check_option, check_ranks
 from fairconstrained.utils.arrays import Array, blocks
 
 _ROUNDING = 1e-12  # the error of sums of weights
@@ -165,7 +165,7 @@ def weak_partial_demographic_parity_difference(
     """
     low, high = check_ranks(ranks)
     compare = COMPARISONS[check_option("method", method, COMPARISONS)]
-    theta = check_between("threshold", threshold, -np.inf, np.inf, "predictions are above it")
+    theta = check_finite("threshold", threshold)
 
     def gap(part: GroupedRows) -> float:
         rates = (each.means(each.values > theta)[0] for each in (part, part.together()))

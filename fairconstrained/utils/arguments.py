@@ -67,9 +67,8 @@ def _checked(argument: str, value: Any, valid: bool, what: str) -> Any:
 def check_between(argument: str, value: object, low: float, high: float, what: str) -> float:
     """Return a number as a float."""
     valid = is_number(value, Real) and low <= float(value) <= high
-    return float(
-        _checked(argument, value, valid, f"a number between {low:g} and {high:g} ({what})")
-    )
+    limits = f"between {low:g} and {high:g}" if high < np.finfo(float).max else f">= {low:g}"
+    return float(_checked(argument, value, valid, f"a number {limits} ({what})"))
 
 
 def check_finite(argument: str, value: object) -> float:

@@ -141,7 +141,7 @@ ARGUMENTS = [
     ({"min_ratio": 1.5}, "'min_ratio' parameter of fairness_path"),
     ({"X_val": np.ones((3, 6))}, "need X_val and y_val"),
     ({"sensitive_features_val": [1]}, "need X_val and y_val"),
-    ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one label per row of X_val"),
+    ({"X_val": np.ones((3, 6)), "y_val": [0, 1]}, "one value per row of X_val"),
     ({"X_val": np.ones((2, 6)), "y_val": [0, 7]}, "y_val has the label 7, which is not among"),
     ({"X_val": np.ones((2, 6)), "y_val": [0, 1]}, "sensitive_features_val is missing"),
 ]
