@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         + f" (default: {_CONSTRAINT})",
     )  # fmt: skip
     tolerance = parser.add_mutually_exclusive_group().add_argument
-    tolerance("--kappa", type=float, help="the largest gap allowed")
+    tolerance("--kappa", type=float, help="the largest gap allowed (default: 0.05; example: 0.02)")
     tolerance("--ratio", type=_share, help="the smallest ratio of rates allowed, in place of kappa")
     add(
         "--enforce", choices=["score", "decision"], default="score",
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--confidence", type=_share,
         help="with --enforce decision: bound the gap in the population with this confidence, "
-        "and report intervals with it",
+        "and report intervals with it (default of intervals: 0.95)",
     )  # fmt: skip
     add("--check", action="store_true", help="exit with status 3 if the bound is not met")
     column = parser.add_argument_group("for a file").add_argument

@@ -139,10 +139,7 @@ def _decoded(file: Path, encoding: str | None) -> tuple[str, str]:
             text = content.decode(name).removeprefix("\ufeff")
             if "\0" not in text:  # spreadsheets and archives have it
                 return text, name
-    raise DataError(
-        f"{file} is not text in {name}. Name its encoding with --encoding; save a spreadsheet as "
-        "CSV."
-    )
+    raise DataError(f"{file} is not text in {name}. Name its --encoding; save spreadsheets as CSV.")
 
 
 def _delimiter(text: str) -> str:

@@ -199,11 +199,8 @@ def collect_predictions(
     """Return stored predictions as outputs of models, for all classes."""
     predicted, scores = named_models(y_pred), {} if y_score is None else named_models(y_score)
     if not set(scores) <= set(predicted):
-        named = [[*filter(None, given)] or "no names" for given in (scores, predicted)]
-        raise ValueError(
-            f"y_score must have names of models that y_pred has; y_score has {named[0]}, y_pred "
-            f"{named[1]}. Pass both as mappings from names."
-        )
+        theirs, ours = ([*filter(None, given)] or "none" for given in (scores, predicted))
+        raise ValueError(f"y_score has names {theirs}, y_pred {ours}: pass mappings from names.")
     given = {"y_true": y_true, "sensitive_features": sensitive_features}
     for values in predicted.values():
         check_same_rows(y_pred=values, sample_weight=sample_weight, **given)

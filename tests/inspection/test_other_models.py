@@ -168,7 +168,7 @@ def test_stored_predictions_are_reported_as_their_model_is():
     given = {"sensitive_features": Z, "pos_label": MODEL.classes_[0]}
     with pytest.warns(fc.InputWarning, match="Pass the scores of .*, the second of the sorted"):
         fc.FairnessReport.from_predictions(Y, MODEL.predict(X), y_score=1.0 - PROBABILITY, **given)
-    with pytest.raises(ValueError, match=r"y_score has \['a'\], y_pred no names. Pass both"):
+    with pytest.raises(ValueError, match=r"y_score has names \['a'\], y_pred none: pass"):
         fc.FairnessReport.from_predictions(Y, Y, y_score={"a": PROBABILITY}, sensitive_features=Z)
     with pytest.raises(ValueError, match="Pass predictions, not scores"):
         fc.FairnessReport.from_predictions(Y, PROBABILITY, sensitive_features=Z)
