@@ -261,6 +261,12 @@ class TrainingData:
             return self.squares / self.sample_weight**2
         return None if self.groups is None else self.groups.variances(self.sample_weight)
 
+    @property
+    def listed(self) -> float:
+        """How often a row is listed, on average: once for each group that it may be of."""
+        original = None if self.groups is None else self.groups.original
+        return 1.0 if original is None else len(original) / len(np.unique(original))
+
     def counted(self) -> "TrainingData":
         """Return the rows whose weight is positive."""
         weight = self.sample_weight

@@ -236,6 +236,8 @@ class Growth:
     def _booster(self, space: ScoreSpace, seed: int) -> Any:
         lightgbm, data, held = tree_parameters.import_lightgbm(), self.data, self.held
         options, columns = tree_parameters.for_lightgbm(self.estimator, seed)
+        for name, default in (("min_child_samples", 0), ("min_data_in_bin", 3)):
+            options[name] = round(data.listed * options.get(name, default))
         X = data.X
         if len(space.blocks) > 1:
             X = (sp.vstack if hasattr(X, "indptr") else np.vstack)(space.blocks)

@@ -243,8 +243,8 @@ class LogLoss:
     def __init__(self, data: TrainingData):
         self.objective = MeanLoss(Logistic())
         self.term = self.objective.build(data)
-        # LightGBM's regularisation and least leaf sizes are absolute: the mean weight is 1
-        self.weight = data.loss_weight / data.loss_weight.mean()
+        # LightGBM's regularisation and least leaf sizes are absolute: the mean weight of a row is 1
+        self.weight = data.loss_weight / (data.loss_weight.mean() * data.listed)
         self.total, self.threshold = float(self.weight.sum()), data.convention.threshold
         self.targets = (data.y > 0).astype(float)
         share = float(self.weight[data.y > 0].sum()) / self.total

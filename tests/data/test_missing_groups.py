@@ -123,14 +123,14 @@ def rates_by_hand(decided, P):
     return P.T @ decided / P.sum(axis=0)
 
 
-def test_certain_probabilities_are_groups(data):
-    X, y, groups, _ = data
-    one_hot = np.column_stack([groups == "b", groups == "a"])
-    certain = fc.GroupProbabilities(one_hot, ["b", "a"])
-    for clf in MODELS[:2]:
-        first = clf.fit(X, y, sensitive_features=groups).decision_function(X[:5])
-        again = clf.fit(X, y, sensitive_features=certain).decision_function(X[:5])
-        np.testing.assert_allclose(again, first, rtol=1e-6)
+def test_certain_probabilities_are_groups_and_others_do_not_change_what_trees_may_do(data):
+    X, y, groups, P = data
+    certain = fc.GroupProbabilities(np.column_stack([groups == "b", groups == "a"]), ["b", "a"])
+    trees = fc.FairBoostingClassifier(kappa=1.0, n_estimators=5, n_jobs=1)
+    fits = *((clf, certain) for clf in MODELS[:2]), (trees, fc.GroupProbabilities(P, ["a", "b"]))
+    for clf, new in fits:
+        both = [clf.fit(X, y, sensitive_features=g).decision_function(X[:5]) for g in (groups, new)]
+        assert_allclose(*both, rtol=1e-6)
     gaps = [rate_gaps(y, X[:, 0] > 0, sensitive_features=each) for each in (certain, groups)]
     pd.testing.assert_frame_equal(*gaps)
 
