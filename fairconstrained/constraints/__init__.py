@@ -113,7 +113,8 @@ def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:
     Raises
     ------
     ValueError
-        If a name is unknown; the message lists the valid ones. If a list is empty.
+        If a name is unknown; the message lists the valid ones. If a list is empty, or the
+        tolerance of a constraint is not valid.
     TypeError
         If something else is passed.
 
@@ -132,4 +133,7 @@ def resolve_constraints(given: object, **defaults: object) -> list[Constraint]:
             "pass None for the model without constraints."
         )
     constraints = [resolve("constraint", each, CONSTRAINTS, Constraint) for each in several]
-    return [each.with_defaults(**defaults) for each in constraints]
+    constraints = [each.with_defaults(**defaults) for each in constraints]
+    for each in constraints:
+        each.checked_kappa()  # reports would say that they cannot measure it
+    return constraints

@@ -90,20 +90,26 @@ class RateParity(Constraint, kw_only=True):
         """Whether `bind` alone makes the term, of labels, groups and weights."""
         return type(self).build is Constraint.build and type(self).parts is Constraint.parts
 
+    def checked_kappa(self) -> float:
+        """Return the largest gap allowed; a ratio is checked as well."""
+        if self.ratio is not None:
+            check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed")
+            if self.kappa is not None:
+                raise ValueError(
+                    f"{type(self).__name__}: kappa={self.kappa!r} bounds a difference and "
+                    f"ratio={self.ratio!r} a ratio; give one of them."
+                )
+        return super().checked_kappa()
+
     def _compared(self, y: Array, groups: Groups, weight: Array) -> measures.Compared:
         families = measures.comparison(self.against, groups, self._warn)
         return self._bounded(self._measures(y, groups, weight), families)
 
     def _bounded(self, rates: list[Any], families: measures.Families) -> measures.Compared:
         """Return the bound on two rates."""
-        if self.ratio is None:
-            return measures.Compared(rates, families, self.checked_kappa())
-        if self.kappa is not None:
-            raise ValueError(
-                f"{type(self).__name__}: kappa={self.kappa!r} bounds a difference and "
-                f"ratio={self.ratio!r} a ratio; give one of them."
-            )
-        ratio = check_between("ratio", self.ratio, 0.0, 1.0, "the least ratio allowed")
+        kappa, ratio = self.checked_kappa(), self.ratio
+        if ratio is None:
+            return measures.Compared(rates, families, kappa)
         text = f"{ratio:g} * {{second}} - {{first}} <= 0"
         return measures.Compared(rates, families, 0.0, (-1.0, ratio), text, kind=Ratios)
 

@@ -60,8 +60,7 @@ COLUMNS = [
 @pytest.mark.parametrize(("change", "arguments", "message"), COLUMNS)
 def test_columns(file, table, capsys, change, arguments, message):
     table.assign(**change).to_csv(file, index=False)
-    assert main([file, *arguments]) == 1
-    assert message in capsys.readouterr().err
+    assert main([file, *arguments]) == 1 and message in capsys.readouterr().err
 
 
 @pytest.mark.cases(len(TEXTS))

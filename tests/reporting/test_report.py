@@ -299,6 +299,7 @@ def test_models_and_classes_are_levels_and_scores_are_optional():
     pd.testing.assert_frame_equal(found.impact.loc["0"], low)
 
 
-def test_a_reference_that_is_none_is_an_error_before_anything_is_measured():
-    with pytest.raises(ValueError, match="reference: no row has the group x"):
-        fc.fairness_report(MODEL, TABLE, LABELS, ATTRIBUTES["sex"], reference="x")
+def test_a_wrong_reference_or_bound_is_an_error_before_anything_is_measured():
+    for given in ({"reference": "x"}, {"constraint": fc.DemographicParity(5)}):
+        with pytest.raises(ValueError, match=r"reference: no row has the group x|kappa .*; got 5"):
+            fc.fairness_report(MODEL, TABLE, LABELS, ATTRIBUTES["sex"], **given)
