@@ -139,8 +139,7 @@ def heard(function: Any, *args: Any, **options: Any) -> tuple[Any, list[tuple[st
     said = []
     for warning in caught:
         warn(text := str(warning.message), warning.category)
-        if "applies to scores" not in text:  # the record has the gaps of the predictions
-            said.append((warning.category.__name__, text.split(":")[0].split(". ")[0]))
+        said.append((warning.category.__name__, text.split(":")[0].split(". ")[0]))
     return result, said
 
 
