@@ -15,10 +15,10 @@ from fairconstrained.solvers import SOLVERS, SQP, AugmentedLagrangian, Result, S
 from fairconstrained.solvers.base import Callback, default_solver, without_kinks
 from fairconstrained.solvers.result import Iterate, Measured, SolverState, Start
 from fairconstrained.solvers.smoothing import Smoothing
-from fairconstrained.terms.cell_means import CellMeans
+from fairconstrained.terms.cell_means import OnCells
 from fairconstrained.terms.classes import MultinomialLoss
+from fairconstrained.terms.head import FunctionAverages
 from fairconstrained.utils.arguments import brief
-from fairconstrained.utils.arrays import Array
 from fairconstrained.utils.execution import in_fold
 
 Solved = tuple[Result, Evaluation]  # the solution of a problem, and the evaluation there
@@ -68,9 +68,10 @@ _SEVERAL_ROWS = 200  # up to here several solutions are common, and a second sol
 _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
 # With more rows, up to the second number, solutions that differ by 1% are rare: in 30 of 3,158
 # generated fits. 28 of these had multipliers this many times as steep as the loss in a cell. With
-# still more rows, so large a sum of multipliers shows a dead end: .01 of the tolerance would change
-# the loss by .3.
-_STEEP, _STEEP_ROWS = 32.0, 2000
+# still more rows it takes a rare group, and the constraints seem to cost much of the objective: of
+# 290 fits, most with a rare group, 20 ended at a worse solution; all were as steep for every two
+# cells, and 19 of them among the 117 with an objective lower by this share without constraints.
+_STEEP, _STEEP_ROWS, _COSTLY = 32.0, 2000, 0.2
 _BEND_OF_SIGMOID = Sigmoid().curvature[1]  # losses in constraints have larger curvatures
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
 _FEASIBLE = 1e-3  # the violation up to which a point's objective is compared with other starts'
@@ -81,29 +82,40 @@ _LEVELS = np.linspace(-6.0, 6.0, 25)  # of constant scores; as log-odds, from .2
 _ITERATIONS = 20  # of L-BFGS for every start
 
 
-def several_solutions(problem: Problem, multipliers: Array | None = None) -> bool:
+def several_solutions(problem: Problem, solution: Solved | None = None) -> bool:
     """Return whether a problem probably has several local solutions.
 
-    It has if it is not convex and has few rows. If the multipliers of a solution are given, it also
-    has where they are large: those of cells with few rows, or the sum of all.
+    It has if it is not convex and has few rows. If a solution is given, it also has where the
+    multipliers are large for cells with few rows; of many rows only if the constraints cost much of
+    the objective there.
     """
     few = problem.n_rows <= _STEEP_ROWS
     most = max(_SEVERAL_ROWS, _FEW_PER_VARIABLE * problem.n_variables)
     # Functions that bend down without limit, such as ramps, make more local solutions.
     if problem.convex or problem.n_rows <= most or (few and not problem.weakly_convex):
         return not problem.convex
-    if multipliers is None:
+    if solution is None:
         return False
+    result, at = solution
     for part, place in zip(problem.constraints, problem.places, strict=True):
         # Convex constraints, such as the bound on a loss, make no local solutions.
-        steepness, term = 0.0 if part.convex else multipliers[place].sum(), part.term
+        steepness, term = 0.0 if part.convex else result.multipliers[place].sum(), part.term
         # The bend of a hinge is infinite: it counts only if there are multipliers.
-        if few and steepness and isinstance(term, CellMeans):
+        if steepness and isinstance(term, OnCells) and isinstance(term, FunctionAverages):
             bend = max(map(abs, term.function.curvature)) / _BEND_OF_SIGMOID
             steepness *= problem.n_rows * term.cells.data.max(initial=0.0) * bend
+            # Cells of many equal groups are small, too, but none of them is rare.
+            steepness *= 1.0 if few else 2.0 / term.cells.shape[0]
         if steepness > _STEEP:
-            return True
+            return few or _is_costly(at)
     return False
+
+
+def _is_costly(at: Evaluation) -> bool:
+    """Return whether a model without constraints has a much lower objective."""
+    problem = at.problem.uncounted().with_constraints(())
+    free = minimize_by_default(problem, Start(at.w[: problem.n_variables]))
+    return free.objective < (1.0 - _COSTLY) * at.objective
 
 
 def _better_start(problem: Problem, at: Evaluation) -> tuple[Start | None, float]:
@@ -173,7 +185,7 @@ def best_of(
         return first, at
     best, used = first, first.data_passes
     failed = _has_failed(first, solver, options)
-    also = options.solver == "auto" and several_solutions(problem, first.multipliers)
+    also = options.solver == "auto" and several_solutions(problem, (first, at))
     if also and not failed:
         gap = optimality_gap(at, first.multipliers, data_passes=1.0).gap
         if gap is not None and gap <= _CLEAR_GAIN:

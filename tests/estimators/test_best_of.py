@@ -76,23 +76,29 @@ def test_a_fit_with_max_iter_returns_what_its_iterations_reach():
     assert clf.result_.n_iter == 1 and clf.result_.replaces is None
 
 
-def few_rows(seed):
-    """Return few rows on which problems have several local solutions."""
+def few_rows(seed, size=None, rare=None):
+    """Return few rows, or few of a group, on which problems have several local solutions."""
     rng = np.random.default_rng(seed)
-    n, d, k = int(rng.integers(20, 300)), int(rng.integers(1, 10)), int(rng.integers(2, 4))
+    n = size or int(rng.integers(20, 300))
+    d, k = int(rng.integers(1, 10)), int(rng.integers(2, 4))
     X, groups = rng.normal(size=(n, d)), rng.integers(0, k, n)
+    groups = 1 * (rng.random(n) < rare) if rare else groups
     X[:, 0] += rng.uniform(0, 1.5) * groups
     t = rng.uniform(0.5, 4) * X @ rng.normal(size=d) + rng.uniform(0, 1) * groups
     return X, 1 * (rng.logistic(size=n) < t - np.quantile(t, rng.uniform(0.3, 0.9))), groups
 
 
 RAMP = fc.DisparateImpact(ratio=0.95, surrogate="ramp")
-CASES = fc.FairLogisticClassifier("partial_dp", 0.01), fc.FairHingeClassifier(RAMP, max_iter=900)
+CASES = [
+    (fc.FairLogisticClassifier("partial_dp", 0.01), few_rows(37)),
+    (fc.FairHingeClassifier(RAMP, max_iter=900), few_rows(37)),
+    (fc.FairLogisticClassifier("partial_dp", 0.01), few_rows(7, 1000, rare=0.03)),
+]
 
 
-@pytest.mark.parametrize("clf", CASES)
-def test_a_second_solver_finds_better_solutions_of_few_rows(clf):
-    X, y, groups = few_rows(37)
+@pytest.mark.parametrize(("clf", "rows"), CASES)
+def test_a_second_solver_finds_better_solutions_of_few_rows(clf, rows):
+    X, y, groups = rows
     problem = clf.bind(X, y, None, groups).problem
     alone = solvers.default_solver(problem).minimize(problem)
     others = [solvers.Smoothing(solvers.SQP()), solvers.AugmentedLagrangian()]
