@@ -10,7 +10,7 @@ from fairconstrained.solvers.result import Result, Status, Trace
 from fairconstrained.solvers.smoothing import NearStationarity, Smoothing, near_stationarity
 from fairconstrained.solvers.sqp import SQP, AugmentedLagrangian, ExactPenalty
 from fairconstrained.solvers.subgradient import ConEx, OnlineStochastic, ThreeSEcon
-from fairconstrained.solvers.successive import IDCA, IPC, idca_stochastic, ipp_conex, ipp_ssg
+from fairconstrained.solvers.successive import IDCA, IPC
 from fairconstrained.solvers.switching_subgradient import (
     DiminishingTolerance,
     PolyakSteps,
@@ -52,26 +52,3 @@ __all__ = [
     "default_solver",
     "near_stationarity",
 ]
-
-SOLVERS |= {
-    "sqp": SQP,
-    "exact-penalty": ExactPenalty,
-    "augmented-lagrangian": AugmentedLagrangian,
-    "smoothing": Smoothing,
-    "ipc": IPC,
-    "ipp-ssg": ipp_ssg,
-    "ssg": SwitchingSubgradient,
-    "ssg-stochastic": StochasticSwitchingSubgradient,
-    "3s-econ": ThreeSEcon,
-    "3s-econ-stochastic": ThreeSEcon.stochastic,
-    "plada": PLADA,
-    "plada-stochastic": PLADA.stochastic,
-    "idca": IDCA,
-    "idca-stochastic": idca_stochastic,
-    "ipp-conex": ipp_conex,
-    "conex": ConEx,
-    "yu-neely-wei": OnlineStochastic,
-    "lagrangian": LagrangianDescentAscent,
-    "multiplier-model": LagrangianDescentAscent.multiplier_model,
-    "regularization": Regularization,
-}

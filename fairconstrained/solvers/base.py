@@ -6,8 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from itertools import chain
-from operator import call
+from operator import attrgetter, call
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
@@ -320,9 +322,34 @@ def refine(run: Run, status: Status) -> Status:
     return status if status in (Status.ITERATION_LIMIT, Status.PASS_LIMIT) else Status.STALLED
 
 
-# In order of preference: `default_solver` takes the first that is preferred for the problem. The
-# package fills the table once all solvers are imported: some of them call others by name.
-SOLVERS: dict[str, Callable[..., Solver]] = {}
+def _make(path: str, **options: Any) -> Solver:
+    """Return what the package makes; it is imported late, since solvers call others by name."""
+    return attrgetter(path)(import_module("fairconstrained.solvers"))(**options)
+
+
+# In order of preference: `default_solver` takes the first that is preferred for the problem.
+SOLVERS: dict[str, Callable[..., Solver]] = {
+    "sqp": partial(_make, "SQP"),
+    "exact-penalty": partial(_make, "ExactPenalty"),
+    "augmented-lagrangian": partial(_make, "AugmentedLagrangian"),
+    "smoothing": partial(_make, "Smoothing"),
+    "ipc": partial(_make, "IPC"),
+    "ipp-ssg": partial(_make, "successive.ipp_ssg"),
+    "ssg": partial(_make, "SwitchingSubgradient"),
+    "ssg-stochastic": partial(_make, "StochasticSwitchingSubgradient"),
+    "3s-econ": partial(_make, "ThreeSEcon"),
+    "3s-econ-stochastic": partial(_make, "ThreeSEcon.stochastic"),
+    "plada": partial(_make, "PLADA"),
+    "plada-stochastic": partial(_make, "PLADA.stochastic"),
+    "idca": partial(_make, "IDCA"),
+    "idca-stochastic": partial(_make, "successive.idca_stochastic"),
+    "ipp-conex": partial(_make, "successive.ipp_conex"),
+    "conex": partial(_make, "ConEx"),
+    "yu-neely-wei": partial(_make, "OnlineStochastic"),
+    "lagrangian": partial(_make, "LagrangianDescentAscent"),
+    "multiplier-model": partial(_make, "LagrangianDescentAscent.multiplier_model"),
+    "regularization": partial(_make, "Regularization"),
+}
 
 
 def available_solvers(problem: Problem) -> list[str]:
