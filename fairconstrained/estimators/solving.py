@@ -99,13 +99,15 @@ def several_solutions(problem: Problem, solution: Solved | None = None) -> bool:
     result, at = solution
     for part, place in zip(problem.constraints, problem.places, strict=True):
         # Convex constraints, such as the bound on a loss, make no local solutions.
-        steepness, term = 0.0 if part.convex else result.multipliers[place].sum(), part.term
+        steepness = 0.0 if part.convex else result.multipliers[place].sum()
+        # Shards do not know the weights of single rows, of which they stand for many.
+        averages = part.term if few or not isinstance(part.model, ShardedLinearModel) else None
         # The bend of a hinge is infinite: it counts only if there are multipliers.
-        if steepness and isinstance(term, OnCells) and isinstance(term, FunctionAverages):
-            bend = max(map(abs, term.function.curvature)) / _BEND_OF_SIGMOID
-            steepness *= problem.n_rows * term.cells.data.max(initial=0.0) * bend
+        if steepness and isinstance(averages, OnCells) and isinstance(averages, FunctionAverages):
+            bend = max(map(abs, averages.function.curvature)) / _BEND_OF_SIGMOID
+            steepness *= problem.n_rows * averages.cells.data.max(initial=0.0) * bend
             # Cells of many equal groups are small, too, but none of them is rare.
-            steepness *= 1.0 if few else 2.0 / term.cells.shape[0]
+            steepness *= 1.0 if few else 2.0 / averages.cells.shape[0]
         if steepness > _STEEP:
             return few or _is_costly(at)
     return False
