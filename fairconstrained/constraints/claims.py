@@ -91,16 +91,16 @@ class Sample:
 
     def _with_event(self, scores: "Scores", thresholds: Array, *, counted: bool) -> Array:
         """Return the weight, or the number, of the rows with the event, for every threshold."""
-        known = scores.decided if isinstance(scores, RowScores) and thresholds is _DECISION else {}
-        if (self, counted) not in known:
+        totals = scores.decided if isinstance(scores, RowScores) and thresholds is _DECISION else {}
+        if (self, counted) not in totals:
             each = np.copysign(self.repeats, self.weight) if counted else self.weight
             if isinstance(scores, ShardedScores):
                 shares, counts = scores.shares_above(thresholds, self.rows)
                 sums = np.sign(each) @ counts if counted else each @ shares
             else:
                 sums = sums_above(scores[self.rows], thresholds, each)
-            known[self, counted] = sums - np.minimum(each, 0.0).sum()
-        return known[self, counted]
+            totals[self, counted] = sums - np.minimum(each, 0.0).sum()
+        return totals[self, counted]
 
 
 @dataclass(frozen=True, eq=False)

@@ -83,11 +83,11 @@ class LinearScores(FairEstimator):
 
     def _free_problem(self, data: TrainingData, *growing: Any) -> Problem:
         """Return the problem without constraints, for rows or shards of rows."""
-        known = data.feature_scale if isinstance(data, ShardedData) else None
-        X = data.X if known is None else np.empty((0, len(known.mean)))
+        scale = data.feature_scale if isinstance(data, ShardedData) else None
+        X = data.X if scale is None else np.empty((0, len(scale.mean)))
         n_outputs = len(data.classes) if data.several_classes else 1
         plain = LinearModel.standardized(
-            X, data.loss_weight, fit_intercept=self.fit_intercept, n_outputs=n_outputs, known=known
+            X, data.loss_weight, fit_intercept=self.fit_intercept, n_outputs=n_outputs, scale=scale
         )
         model, penalty, domain = in_variables(
             plain, penalty_of(self.alpha), self.domain or WholeSpace()

@@ -136,8 +136,8 @@ def warn_of_share(fit: Fit, solution: Solution) -> None:
     """Warn if another share of the training rows is selected, where nothing else is said of it."""
     search, certificate = solution.search, solution.certificate
     limits = fit.unconstrained.limits(fit.estimator, fit.model, fit.data)
-    told = search is not None and (search.constant or certificate is None)
-    if fit.unconstrained.selects is None or told or in_fold():
+    warned = search is not None and (search.constant or certificate is None)
+    if fit.unconstrained.selects is None or warned or in_fold():
         return
     share, weight = fit.unconstrained.selects
     problem = fit.problem.with_constraints(limits).uncounted()

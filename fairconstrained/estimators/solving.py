@@ -68,9 +68,9 @@ _SEVERAL_ROWS = 200  # up to here several solutions are common, and a second sol
 _FEW_PER_VARIABLE = 4  # the same, for the number of rows divided by that of variables
 # With more rows, up to the second number, solutions that differ by 1% are rare: in 30 of 3,158
 # generated fits. 28 of these had multipliers this many times as steep as the loss in a cell. With
-# still more rows it takes a rare group, and the constraints seem to cost much of the objective: of
-# 290 fits, most with a rare group, 20 ended at a worse solution; all were as steep for every two
-# cells, and 19 of them among the 117 with an objective lower by this share without constraints.
+# still more rows, of 290 fits, most with a rare group, 20 ended at a worse solution. In all 20 the
+# multipliers were as steep, divided by half of the number of cells; in 19 the objective would be
+# lower by the third number, as a share, without constraints.
 _STEEP, _STEEP_ROWS, _COSTLY = 32.0, 2000, 0.2
 _BEND_OF_SIGMOID = Sigmoid().curvature[1]  # losses in constraints have larger curvatures
 _CLEAR_GAIN = 1e-3  # of the objective: less may be what the tolerance on the violation allows
@@ -100,7 +100,7 @@ def several_solutions(problem: Problem, solution: Solved | None = None) -> bool:
     for part, place in zip(problem.constraints, problem.places, strict=True):
         # Convex constraints, such as the bound on a loss, make no local solutions.
         steepness = 0.0 if part.convex else result.multipliers[place].sum()
-        # Shards do not know the weights of single rows, of which they stand for many.
+        # Of rows in shards only sums are known, not the weight of a single row.
         averages = part.term if few or not isinstance(part.model, ShardedLinearModel) else None
         # The bend of a hinge is infinite: it counts only if there are multipliers.
         if steepness and isinstance(averages, OnCells) and isinstance(averages, FunctionAverages):

@@ -183,24 +183,24 @@ class LinearModel(Model):
         fit_intercept: bool = True,
         n_outputs: int = 1,
         rescale: bool = True,
-        known: FeatureScale | None = None,
+        scale: FeatureScale | None = None,
     ) -> "LinearModel":
         """Return the model with its features centred and divided by the feature scale.
 
-        The scale is that of these rows, with weights > 0, unless another is `known`. Without an
+        The scale is that of these rows, with weights > 0, unless a `scale` is given. Without an
         intercept, features are not centred. Without `rescale` the parameters are those of X itself,
         and only the preconditioner knows the features' sizes.
         """
-        known = feature_scale(X, sample_weight) if known is None else known
-        shift = known.mean if rescale and fit_intercept else None
-        squares = known.variance if shift is not None else known.variance + known.mean**2
+        scale = feature_scale(X, sample_weight) if scale is None else scale
+        shift = scale.mean if rescale and fit_intercept else None
+        squares = scale.variance if shift is not None else scale.variance + scale.mean**2
         return cls(
             X,
             fit_intercept=fit_intercept,
             n_outputs=n_outputs,
             shift=shift,
-            scale=known.scale if rescale else None,
-            mean_squares=squares / known.scale**2 if rescale else squares,
+            scale=scale.scale if rescale else None,
+            mean_squares=squares / scale.scale**2 if rescale else squares,
         )
 
     def in_units(self, scale: Array) -> "LinearModel":
